@@ -1,0 +1,3 @@
+//! What several verbs take from the command line.
+
+pub mod legacy;

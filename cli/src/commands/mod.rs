@@ -1,0 +1,14 @@
+//! The verbs, a file each. `Args` is what the user types, `run` does it.
+
+pub mod build;
+pub mod clean;
+pub mod client;
+pub mod client_process;
+pub mod keeper;
+pub mod kill;
+pub mod list;
+pub mod new;
+pub mod report;
+pub mod run;
+pub mod serve;
+pub mod verify;

@@ -1,0 +1,26 @@
+//! Everything that is written to disk or sent between processes, and its units.
+//!
+//! Disk and wire types only: no I/O beyond reading and writing one file, no
+//! clocks, no sockets. Integers are in base units and carry the unit in their
+//! name (`latency_ns`, `rss_bytes`); percentages and "1.91G" exist only in the
+//! report. Unknown fields are rejected, so that a typo or a record of another
+//! version is an error and never a silently missing number.
+
+pub mod histogram;
+pub mod load;
+pub mod machine;
+pub mod mark;
+pub mod metric;
+pub mod observe;
+pub mod record;
+pub mod target;
+pub mod wire;
+
+pub use histogram::{HistogramError, decode_histogram, encode_histogram, latency_histogram};
+pub use load::{DialLoad, EchoLoad, Load, MessageKind, RateLoad};
+pub use machine::{CpuMap, Machine};
+pub use metric::Phase;
+pub use observe::{Edge, Sample, Series};
+pub use record::{Outcome, RecordError, RunPlan, SCHEMA_VERSION, SubjectId, TrialRecord};
+pub use target::{PortRange, PortRangeError, Target, TargetError};
+pub use wire::{ClientCommand, ClientEvent, PhaseReport, Progress};

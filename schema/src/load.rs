@@ -1,0 +1,235 @@
+//! What a client does to a server. Two results are compared only if their
+//! loads hash to the same value.
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+/// A whole load: connections, then the phases that are asked for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Load {
+    /// Connections to open.
+    pub connections: u32,
+    /// Payload of a message, without framing.
+    pub payload_bytes: u32,
+    /// Type of the messages sent, and expected back.
+    pub message: MessageKind,
+    /// Compare every echoed byte with what was sent (opcode and length are
+    /// compared always).
+    pub check: bool,
+    /// How connections are opened.
+    pub dial: DialLoad,
+    /// The closed loop, if it is run.
+    pub echo: Option<EchoLoad>,
+    /// The open loop, if it is run.
+    pub rate: Option<RateLoad>,
+    /// Work added to the client for each message, to prove that the
+    /// client-bound mark tells the truth. Zero in every honest load.
+    pub client_burn_ns: u64,
+}
+
+/// Type of a WebSocket data message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MessageKind {
+    /// Opcode 2.
+    Binary,
+    /// Opcode 1; the payload is ASCII.
+    Text,
+}
+
+/// How connections are opened.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DialLoad {
+    /// Dials in flight at once.
+    pub concurrency: u32,
+    /// From `connect` to a verified handshake, for each attempt.
+    pub timeout_ms: u64,
+    /// Attempts after the first.
+    pub retries: u32,
+    /// Pause before an attempt is repeated.
+    pub retry_interval_ms: u64,
+}
+
+/// Closed loop: each echo in flight is followed by the next when it is answered.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EchoLoad {
+    /// Echoes in all.
+    pub echoes: u64,
+    /// Stop after this long even if not all echoes were sent.
+    pub duration_ms: Option<u64>,
+    /// Echoes in flight; 0 means one on every connection.
+    pub concurrency: u32,
+    /// Echoes a second over the whole run; 0 means no limit.
+    pub limit_per_s: u64,
+    /// An echo unanswered for this long is lost.
+    pub timeout_ms: u64,
+    /// Echoes before the measured ones, excluded from every figure.
+    pub warmup_echoes: u64,
+}
+
+/// Open loop: messages are sent when they are due, answered or not.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RateLoad {
+    /// Connections that send; 0 means all, and never more than are open.
+    pub connections: u32,
+    /// How long messages are due.
+    pub duration_ms: u64,
+    /// Messages a second on each connection.
+    pub per_connection_per_s: u32,
+    /// Bytes written to a connection at once: whole frames, at least one.
+    pub batch_bytes: u32,
+    /// Messages in flight on a connection; 0 means 16 batches.
+    pub window: u32,
+    /// Messages a second in all; 0 means no limit. It lowers the intended rate.
+    pub limit_per_s: u64,
+    /// How long answers are waited for after the last message was due, and how
+    /// long a message may stay unanswered.
+    pub timeout_ms: u64,
+}
+
+/// Warm-up echoes for each connection, and the most there ever are.
+pub const WARMUP_ECHOES_PER_CONNECTION: u64 = 5;
+/// See [`WARMUP_ECHOES_PER_CONNECTION`].
+pub const WARMUP_ECHOES_MAX: u64 = 2_000_000;
+
+impl EchoLoad {
+    /// The warm-up of the original: five echoes a connection, at most two million.
+    #[must_use]
+    pub fn default_warmup(connections: u32) -> u64 {
+        (u64::from(connections) * WARMUP_ECHOES_PER_CONNECTION).min(WARMUP_ECHOES_MAX)
+    }
+}
+
+impl Default for DialLoad {
+    fn default() -> Self {
+        Self {
+            concurrency: 2000,
+            timeout_ms: 5000,
+            retries: 5,
+            retry_interval_ms: 100,
+        }
+    }
+}
+
+impl Load {
+    /// The most a payload may be: what a frame of the client can carry and the
+    /// servers are asked to accept.
+    pub const PAYLOAD_MAX_BYTES: u32 = 64 << 20;
+
+    /// Sixteen hexadecimal digits; equal loads, and only those, share them.
+    #[must_use]
+    pub fn hash(&self) -> String {
+        let json = serde_json::to_vec(self).expect("a load is always valid JSON");
+        Sha256::digest(json)
+            .iter()
+            .take(8)
+            .map(|b| format!("{b:02x}"))
+            .collect()
+    }
+
+    /// Says what cannot be run, naming the setting.
+    ///
+    /// # Errors
+    /// A sentence for the user: which setting, its value, what is allowed.
+    pub fn validate(&self) -> Result<(), String> {
+        let positive = |name: &str, value: u64| {
+            if value == 0 {
+                Err(format!("{name} is 0; it must be at least 1"))
+            } else {
+                Ok(())
+            }
+        };
+        positive("connections", self.connections.into())?;
+        if self.payload_bytes > Self::PAYLOAD_MAX_BYTES {
+            let (have, most) = (self.payload_bytes, Self::PAYLOAD_MAX_BYTES);
+            return Err(format!(
+                "payload is {have} bytes; at most {most} are supported"
+            ));
+        }
+        positive("dial concurrency", self.dial.concurrency.into())?;
+        positive("dial timeout", self.dial.timeout_ms)?;
+        if let Some(echo) = &self.echo {
+            positive("echoes", echo.echoes)?;
+            positive("echo timeout", echo.timeout_ms)?;
+            if echo.duration_ms == Some(0) {
+                return Err("echo duration is 0; leave it out or make it positive".into());
+            }
+        }
+        if let Some(rate) = &self.rate {
+            positive("rate duration", rate.duration_ms)?;
+            positive(
+                "rate messages a second a connection",
+                rate.per_connection_per_s.into(),
+            )?;
+            positive("rate timeout", rate.timeout_ms)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn load() -> Load {
+        Load {
+            connections: 10,
+            payload_bytes: 1024,
+            message: MessageKind::Binary,
+            check: true,
+            dial: DialLoad::default(),
+            echo: None,
+            rate: None,
+            client_burn_ns: 0,
+        }
+    }
+
+    #[test]
+    fn equal_loads_and_only_those_share_a_hash() {
+        assert_eq!(load().hash(), load().hash());
+        assert_ne!(
+            load().hash(),
+            Load {
+                payload_bytes: 1025,
+                ..load()
+            }
+            .hash()
+        );
+        assert_eq!(load().hash().len(), 16);
+    }
+
+    #[test]
+    fn a_load_that_cannot_run_names_its_setting() {
+        let error = Load {
+            connections: 0,
+            ..load()
+        }
+        .validate()
+        .unwrap_err();
+        assert_eq!(error, "connections is 0; it must be at least 1");
+        let error = Load {
+            payload_bytes: u32::MAX,
+            ..load()
+        }
+        .validate()
+        .unwrap_err();
+        assert!(error.starts_with("payload is 4294967295 bytes"), "{error}");
+    }
+
+    #[test]
+    fn warmup_is_five_a_connection_and_bounded() {
+        assert_eq!(EchoLoad::default_warmup(10_000), 50_000);
+        assert_eq!(EchoLoad::default_warmup(1_000_000), 2_000_000);
+    }
+
+    #[test]
+    fn unknown_fields_are_rejected() {
+        let mut json = serde_json::to_value(load()).unwrap();
+        json["payload"] = 3.into();
+        assert!(serde_json::from_value::<Load>(json).is_err());
+    }
+}

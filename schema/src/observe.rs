@@ -1,0 +1,52 @@
+//! What an observer of the server sees from outside.
+
+use serde::{Deserialize, Serialize};
+
+/// Exact cumulative figures of a process tree at one instant: an edge of a phase.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Edge {
+    /// `CLOCK_MONOTONIC` of the observer's machine.
+    pub at_ns: u64,
+    /// CPU time since each process started, the reaped children's included.
+    pub cpu_ns: u64,
+    /// Resident memory.
+    pub rss_bytes: u64,
+    /// Processes in the tree.
+    pub processes: u32,
+    /// Threads in the tree.
+    pub threads: u32,
+}
+
+/// One reading of the series between two edges.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Sample {
+    /// Since the phase's first edge.
+    pub offset_ns: u64,
+    /// Since the sample before; 100,000 is one CPU fully used.
+    pub cpu_millipercent: u64,
+    /// Resident memory.
+    pub rss_bytes: u64,
+}
+
+/// Readings over time as they are kept in a record.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Series {
+    /// Since the phase's first edge.
+    pub offsets_ns: Vec<u64>,
+    /// In the unit of the series' name; one for each offset.
+    pub values: Vec<u64>,
+}
+
+impl Series {
+    /// One quantity of the samples.
+    #[must_use]
+    pub fn of(samples: &[Sample], quantity: impl Fn(&Sample) -> u64) -> Self {
+        Self {
+            offsets_ns: samples.iter().map(|sample| sample.offset_ns).collect(),
+            values: samples.iter().map(quantity).collect(),
+        }
+    }
+}

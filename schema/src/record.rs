@@ -1,0 +1,342 @@
+//! One file a trial in `results/<run>/`, and `run.json` beside them.
+
+use crate::{CpuMap, Edge, Load, Machine, Phase, PhaseReport, Sample, Series, metric};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use thiserror::Error;
+
+/// Of every file that this crate defines. A reader accepts no other.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// Who was measured.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SubjectId {
+    /// The folder's name, with `-<variant>` behind it for a variant.
+    pub name: String,
+    /// The variant's name, if the subject is one.
+    pub variant: Option<String>,
+    /// Name and version of what is measured, as `--version` prints it.
+    pub version: String,
+    /// Programming language.
+    pub language: String,
+}
+
+/// How a trial ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Outcome {
+    /// All phases ran to their end. Failed echoes, if any, are in the metrics.
+    Completed,
+    /// The subject could not be built, started, verified or measured to the end.
+    Failed {
+        /// `build`, `start`, `verify`, or the phase.
+        stage: String,
+        /// What happened, in one line.
+        reason: String,
+    },
+}
+
+/// One trial of one subject under one load.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TrialRecord {
+    /// [`SCHEMA_VERSION`].
+    pub schema: u32,
+    /// Identifier of the run, which is also its folder's name.
+    pub run: String,
+    /// From 1.
+    pub round: u32,
+    /// From 1; a trial that was measured again has a higher one.
+    pub attempt: u32,
+    /// `websocket`, `relay` or `transfer`.
+    pub suite: String,
+    /// Who was measured.
+    pub subject: SubjectId,
+    /// Server processes that the figures are summed over.
+    pub server_processes: u32,
+    /// Client processes that the figures are summed over.
+    pub client_processes: u32,
+    /// Revision of the harness.
+    pub harness: String,
+    /// Of every random choice in the trial.
+    pub seed: u64,
+    /// Seconds since 1970, UTC.
+    pub started_unix_s: u64,
+    /// Where.
+    pub machine: Machine,
+    /// On which CPUs.
+    pub cpus: CpuMap,
+    /// Settings that matter and are not part of the load: ports, no-delay, ...
+    pub settings: BTreeMap<String, String>,
+    /// What was done.
+    pub load: Load,
+    /// [`Load::hash`] of it.
+    pub load_hash: String,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// Names in [`crate::metric`]; integers in the unit that ends the name.
+    pub metrics: BTreeMap<String, u64>,
+    /// HdrHistogram V2, base64.
+    pub histograms: BTreeMap<String, String>,
+    /// Readings over time.
+    pub series: BTreeMap<String, Series>,
+    /// Names in [`crate::mark`], each with its reason.
+    pub marks: BTreeMap<String, String>,
+}
+
+/// What a run set out to do, so that it can be resumed and its report made.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RunPlan {
+    /// [`SCHEMA_VERSION`].
+    pub schema: u32,
+    /// Identifier of the run, which is also its folder's name.
+    pub run: String,
+    /// Seconds since 1970, UTC.
+    pub started_unix_s: u64,
+    /// The shuffled order of the trials comes from it.
+    pub seed: u64,
+    /// Trials of each subject under each load.
+    pub rounds: u32,
+    /// Names of the subjects, in the order of the table.
+    pub subjects: Vec<String>,
+    /// The loads, in the order of the report's sections.
+    pub loads: Vec<Load>,
+    /// Name of the profile that the loads came from.
+    pub profile: String,
+    /// On which CPUs.
+    pub cpus: CpuMap,
+    /// Everything else that a resumed run must keep.
+    pub settings: BTreeMap<String, String>,
+}
+
+/// A file of this crate that cannot be written or read.
+#[derive(Debug, Error)]
+pub enum RecordError {
+    /// The file system refused.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The file is not what it should be.
+    #[error("{}: not a valid record: {source}", path.display())]
+    Json {
+        /// The file.
+        path: PathBuf,
+        /// Where and why.
+        source: serde_json::Error,
+    },
+    /// The file is of another version.
+    #[error(
+        "{}: schema version {found}, this program reads {SCHEMA_VERSION} (use the revision that wrote it)",
+        path.display()
+    )]
+    Version {
+        /// The file.
+        path: PathBuf,
+        /// Its version.
+        found: u64,
+    },
+    /// The load was altered after the record was written.
+    #[error("{}: load_hash is {found} but the load hashes to {expected}", path.display())]
+    Hash {
+        /// The file.
+        path: PathBuf,
+        /// What stands there.
+        found: String,
+        /// What should.
+        expected: String,
+    },
+}
+
+impl TrialRecord {
+    /// The file's name within the run's folder.
+    #[must_use]
+    pub fn file_name(&self) -> String {
+        let (subject, round, attempt) = (&self.subject.name, self.round, self.attempt);
+        format!("{}-{subject}-r{round}-a{attempt}.json", self.load_hash)
+    }
+
+    /// Adds what the client measured in a phase.
+    pub fn add_client(&mut self, phase: Phase, report: &PhaseReport) {
+        for (name, value) in &report.metrics {
+            self.metrics.insert(phase.metric(name), *value);
+        }
+        for (name, text) in &report.histograms {
+            self.histograms.insert(phase.metric(name), text.clone());
+        }
+    }
+
+    /// Adds what the observer of the server saw in a phase.
+    pub fn add_server(&mut self, phase: Phase, start: &Edge, end: &Edge, samples: &[Sample]) {
+        let figures = [
+            (metric::SERVER_CPU, end.cpu_ns.saturating_sub(start.cpu_ns)),
+            (metric::SERVER_WINDOW, end.at_ns.saturating_sub(start.at_ns)),
+            (metric::SERVER_RSS_START, start.rss_bytes),
+            (metric::SERVER_RSS_END, end.rss_bytes),
+            (metric::SERVER_PROCESSES, end.processes.into()),
+            (metric::SERVER_THREADS, end.threads.into()),
+            (metric::SERVER_CPUS, self.cpus.server.len() as u64),
+        ];
+        for (name, value) in figures {
+            self.metrics.insert(phase.metric(name), value);
+        }
+        let cpu = Series::of(samples, |sample| sample.cpu_millipercent);
+        let rss = Series::of(samples, |sample| sample.rss_bytes);
+        self.series
+            .insert(phase.metric(metric::SERVER_CPU_SERIES), cpu);
+        self.series
+            .insert(phase.metric(metric::SERVER_RSS_SERIES), rss);
+    }
+
+    /// A metric of a phase, if it was measured.
+    #[must_use]
+    pub fn metric(&self, phase: Phase, name: &str) -> Option<u64> {
+        self.metrics.get(&phase.metric(name)).copied()
+    }
+
+    /// Writes the record into the run's folder: never half of it.
+    ///
+    /// # Errors
+    /// If the file system refuses.
+    pub fn save(&self, folder: &Path) -> Result<PathBuf, RecordError> {
+        let path = folder.join(self.file_name());
+        write_json(&path, self)?;
+        Ok(path)
+    }
+
+    /// Reads a record.
+    ///
+    /// # Errors
+    /// If the file cannot be read, is of another version, has unknown fields or
+    /// a load that does not fit its hash.
+    pub fn load(path: &Path) -> Result<Self, RecordError> {
+        let record: Self = read_json(path)?;
+        let expected = record.load.hash();
+        if record.load_hash != expected {
+            return Err(RecordError::Hash {
+                path: path.into(),
+                found: record.load_hash,
+                expected,
+            });
+        }
+        Ok(record)
+    }
+
+    /// Reads every record of a run's folder, in order of load, subject and round.
+    ///
+    /// # Errors
+    /// If the folder or any record cannot be read.
+    pub fn load_all(folder: &Path) -> Result<Vec<Self>, RecordError> {
+        let io = |source| RecordError::Io {
+            path: folder.into(),
+            source,
+        };
+        let mut records = Vec::new();
+        for entry in fs::read_dir(folder).map_err(io)? {
+            let path = entry.map_err(io)?.path();
+            let is_json = path
+                .extension()
+                .is_some_and(|extension| extension == "json");
+            if is_json
+                && path
+                    .file_name()
+                    .is_some_and(|name| name != RunPlan::FILE_NAME)
+            {
+                records.push(Self::load(&path)?);
+            }
+        }
+        records.sort_by(|a, b| {
+            let key = |r: &Self| {
+                (
+                    r.load_hash.clone(),
+                    r.subject.name.clone(),
+                    r.round,
+                    r.attempt,
+                )
+            };
+            key(a).cmp(&key(b))
+        });
+        Ok(records)
+    }
+}
+
+impl RunPlan {
+    /// Beside the trials, in the run's folder.
+    pub const FILE_NAME: &str = "run.json";
+
+    /// Writes the plan into the run's folder.
+    ///
+    /// # Errors
+    /// If the file system refuses.
+    pub fn save(&self, folder: &Path) -> Result<(), RecordError> {
+        write_json(&folder.join(Self::FILE_NAME), self)
+    }
+
+    /// Reads the plan of a run's folder.
+    ///
+    /// # Errors
+    /// If the file cannot be read, is of another version or has unknown fields.
+    pub fn load(folder: &Path) -> Result<Self, RecordError> {
+        read_json(&folder.join(Self::FILE_NAME))
+    }
+}
+
+/// Writes, syncs and renames, so that the file is there whole or not at all.
+///
+/// # Errors
+/// If the file system refuses.
+///
+/// # Panics
+/// Never for the types of this crate, which are all valid JSON.
+pub fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<(), RecordError> {
+    let io = |source| RecordError::Io {
+        path: path.into(),
+        source,
+    };
+    let mut text = serde_json::to_vec_pretty(value).expect("disk types are valid JSON");
+    text.push(b'\n');
+    let partial = path.with_extension("json.partial");
+    let mut file = File::create(&partial).map_err(io)?;
+    file.write_all(&text)
+        .and_then(|()| file.sync_all())
+        .map_err(io)?;
+    fs::rename(&partial, path).map_err(io)?;
+    let folder = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty());
+    File::open(folder.unwrap_or(Path::new(".")))
+        .and_then(|folder| folder.sync_all())
+        .map_err(io)
+}
+
+/// Reads a file with a `schema` field.
+///
+/// # Errors
+/// If the file cannot be read, is of another version or has unknown fields.
+pub fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, RecordError> {
+    let text = fs::read(path).map_err(|source| RecordError::Io {
+        path: path.into(),
+        source,
+    })?;
+    let json = |source| RecordError::Json {
+        path: path.into(),
+        source,
+    };
+    let value: serde_json::Value = serde_json::from_slice(&text).map_err(json)?;
+    // The version first: in a record of another one, the fields prove nothing.
+    match value.get("schema").and_then(serde_json::Value::as_u64) {
+        Some(found) if found != u64::from(SCHEMA_VERSION) => Err(RecordError::Version {
+            path: path.into(),
+            found,
+        }),
+        _ => serde_json::from_value(value).map_err(json),
+    }
+}
