@@ -2,7 +2,14 @@
 
 mod args;
 mod commands;
+mod control;
+mod cpus;
+mod machine;
+mod observe;
+mod ports;
 mod root;
+mod runfile;
+mod server;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;

@@ -1,0 +1,48 @@
+//! What `wsbench serve` says to a client elsewhere: JSON over HTTP.
+
+use serde::{Deserialize, Serialize};
+use wsbench_schema::{Edge, Machine, PortRange, Sample};
+
+/// `GET /v1/status`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Status {
+    /// Subject, variant included.
+    pub name: String,
+    /// The variant's name, if the subject is one.
+    pub variant: Option<String>,
+    /// As its `--version` prints it.
+    pub version: String,
+    /// Programming language.
+    pub language: String,
+    /// Process that was started.
+    pub pid: u32,
+    /// Ports that it listens on.
+    pub ports: PortRange,
+    /// CPUs that it may use.
+    pub cpus: Vec<u32>,
+    /// `--nodelay` that it was started with.
+    pub nodelay: bool,
+    /// Its host.
+    pub machine: Machine,
+    /// Revision of the harness on its host.
+    pub harness: String,
+}
+
+/// Answer to `POST /v1/phases/{phase}/end`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PhaseEnd {
+    /// The edge after `done`.
+    pub edge: Edge,
+    /// Readings since `begin`.
+    pub samples: Vec<Sample>,
+}
+
+/// Body of every answer that is not 200.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Problem {
+    /// What, cause, remedy.
+    pub error: String,
+}

@@ -1,0 +1,19 @@
+//! Who watches the server: this process, or `wsbench serve` on its host.
+
+mod local;
+mod remote;
+
+pub use local::LocalObserver;
+pub use remote::RemoteObserver;
+
+use wsbench_schema::{Edge, Phase, Sample};
+
+/// Watches a server's process tree through the phases of a trial.
+pub trait Observer {
+    /// Takes the edge before `go`; samples are collected from here on.
+    fn begin(&mut self, phase: Phase) -> anyhow::Result<Edge>;
+    /// Takes the edge after `done`, and what was collected since `begin`.
+    fn end(&mut self, phase: Phase) -> anyhow::Result<(Edge, Vec<Sample>)>;
+    /// CPUs that the server may use.
+    fn server_cpus(&self) -> &[u32];
+}
