@@ -2,14 +2,23 @@
 
 mod args;
 mod commands;
+mod compile;
 mod control;
 mod cpus;
+mod keeper;
+mod driver;
 mod machine;
 mod observe;
 mod ports;
+mod process;
+mod progress;
 mod root;
+mod run;
 mod runfile;
 mod server;
+mod sockets;
+mod strict;
+mod subject;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;

@@ -1,12 +1,35 @@
-//! `wsbench keeper`.
+//! `wsbench keeper`: what the runner and `serve` start instead of a server.
 
-use anyhow::bail;
+use crate::cpus;
+use crate::keeper::{self, Orders};
+use std::ffi::OsString;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Starts a server and ends it, and all that it started, when the runner ends.
 #[derive(clap::Args)]
-pub struct Args {}
+pub struct Args {
+    /// Working folder of the server
+    #[arg(long)]
+    folder: PathBuf,
+    /// CPUs of the server [default: those of this process]
+    #[arg(long)]
+    cpus: Option<String>,
+    /// File that takes the server's output; emptied first
+    #[arg(long)]
+    log: PathBuf,
+    /// Program and arguments of the server
+    #[arg(last = true, required = true)]
+    argv: Vec<OsString>,
+}
 
-pub fn run(_args: Args) -> anyhow::Result<ExitCode> {
-    bail!("`keeper` is not written yet")
+pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let cpus = args.cpus.as_deref().map(cpus::parse_list).transpose()?;
+    keeper::keep(&Orders {
+        argv: args.argv,
+        folder: args.folder,
+        cpus: cpus.unwrap_or_default(),
+        log: args.log,
+    })?;
+    Ok(ExitCode::SUCCESS)
 }

@@ -1,10 +1,24 @@
-//! A server under test: started by a keeper, watched, stopped with all that it started.
+//! A server under test: started through a keeper, watched, stopped with all
+//! that it started.
 
-use anyhow::bail;
+mod link;
+mod log;
+mod ready;
+
+use crate::keeper::Event;
+use crate::{cpus, ports, process, sockets};
+use anyhow::{Context as _, bail};
+use link::Link;
 use std::ffi::OsString;
+use std::fs;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use wsbench_schema::PortRange;
+
+/// How long the keeper may take to start the process. It only forks and executes.
+const SPAWN_MOST: Duration = Duration::from_secs(10);
+/// How long sockets may take to vanish after their processes.
+const SOCKETS_MOST: Duration = Duration::from_secs(5);
 
 /// How a server is started.
 #[derive(Clone, Debug)]
@@ -13,11 +27,13 @@ pub struct ServerSpec {
     pub name: String,
     /// Program and its own arguments; those of the contract are added.
     pub argv: Vec<OsString>,
+    /// Working folder.
+    pub folder: PathBuf,
     /// Address to listen on.
     pub host: String,
     /// Ports to listen on.
     pub ports: PortRange,
-    /// CPUs of the server; all that this process may use, if empty.
+    /// CPUs of the server; all that this thread may use, if empty.
     pub cpus: Vec<u32>,
     /// `--nodelay` of the contract.
     pub nodelay: bool,
@@ -25,17 +41,34 @@ pub struct ServerSpec {
     pub max_message: Option<u64>,
     /// Further arguments.
     pub extra_args: Vec<String>,
-    /// File that takes its output; emptied first.
+    /// File that takes its output; emptied first, and its folder is made.
     pub log: PathBuf,
     /// How long it may take until it listens.
     pub start_timeout: Duration,
 }
 
-/// A running server. Dropping it stops it.
+impl ServerSpec {
+    /// The whole command line of the contract.
+    fn command_line(&self) -> Vec<OsString> {
+        let mut line = self.argv.clone();
+        let mut flag = |name: &str, value: String| line.extend([name.into(), value.into()]);
+        flag("--host", self.host.clone());
+        flag("--ports", self.ports.to_string());
+        flag("--nodelay", self.nodelay.to_string());
+        if let Some(bytes) = self.max_message {
+            flag("--max-message", bytes.to_string());
+        }
+        line.extend(self.extra_args.iter().map(OsString::from));
+        line
+    }
+}
+
+/// A running server. Dropping it stops it, without waiting for its sockets.
 #[derive(Debug)]
 pub struct Server {
     spec: ServerSpec,
     pid: u32,
+    link: Link,
 }
 
 /// How a server ended.
@@ -43,16 +76,78 @@ pub struct Server {
 pub struct StopReport {
     /// `exited with code 0`, `was ended by signal 15 (SIGTERM)`, ...
     pub exit: String,
-    /// It, or something that it started, did not go on SIGTERM.
-    pub killed: bool,
+    /// Names of the programs of its tree that did not leave on SIGTERM within
+    /// two seconds and were killed.
+    pub killed: Vec<String>,
     /// Sockets of its ports that were left (TIME_WAIT apart) when waiting ended.
     pub sockets_left: usize,
 }
 
 impl Server {
-    /// Starts it and waits until it listens on all its ports.
-    pub fn start(_spec: ServerSpec) -> anyhow::Result<Server> {
-        bail!("`Server::start` is not written yet")
+    /// Starts it and waits until its own process tree listens on all its ports.
+    ///
+    /// # Errors
+    /// If somebody else holds a port (who, is named), the program cannot be run, it
+    /// ends (with its exit code and the end of its log), or the time is over.
+    pub fn start(spec: ServerSpec) -> anyhow::Result<Self> {
+        let address = ports::resolve(&spec.host)?;
+        ports::check_unused(spec.ports, address)?;
+        if let Some(folder) = spec.log.parent() {
+            fs::create_dir_all(folder)
+                .with_context(|| format!("cannot make the folder {}", folder.display()))?;
+        }
+        let mut arguments: Vec<OsString> = vec!["--folder".into(), spec.folder.clone().into()];
+        arguments.extend(["--log".into(), spec.log.clone().into()]);
+        if !spec.cpus.is_empty() {
+            arguments.extend(["--cpus".into(), cpus::format_list(&spec.cpus).into()]);
+        }
+        arguments.push("--".into());
+        arguments.extend(spec.command_line());
+        let mut link = Link::start(arguments)?;
+        let pid = match link.wait(SPAWN_MOST)? {
+            Some(Event::Spawned { pid }) => pid,
+            Some(Event::Failed { message }) => bail!("{}: {message}", spec.name),
+            Some(other) => bail!("{}: unexpected from its keeper: {other:?}", spec.name),
+            None => bail!(
+                "{}: its keeper did not start it in {SPAWN_MOST:?}",
+                spec.name
+            ),
+        };
+        let mut server = Self { spec, pid, link };
+        server.wait_ready(address)?;
+        Ok(server)
+    }
+
+    /// Polls more and more rarely, so that a slow start is not made slower.
+    fn wait_ready(&mut self, address: std::net::IpAddr) -> anyhow::Result<()> {
+        let end = Instant::now() + self.spec.start_timeout;
+        let mut pause = Duration::from_millis(5);
+        loop {
+            let readiness = ready::look(self.link.keeper_pid(), self.spec.ports, address)?;
+            if readiness.is_ready() {
+                return Ok(());
+            }
+            if let Some(exit) = self.has_exited()? {
+                let (name, ports) = (&self.spec.name, self.spec.ports);
+                // The port it wanted may be somebody else's, which explains it best.
+                let foreign = readiness.foreign().map(|who| format!(" ({who})"));
+                bail!(
+                    "{name} {exit} before it listened on ports {ports}{}; {}",
+                    foreign.unwrap_or_default(),
+                    log::tail(&self.spec.log)
+                );
+            }
+            if Instant::now() >= end {
+                bail!(
+                    "{} did not listen in {:?}: {readiness}; {}",
+                    self.spec.name,
+                    self.spec.start_timeout,
+                    log::tail(&self.spec.log)
+                );
+            }
+            std::thread::sleep(pause);
+            pause = (pause * 2).min(Duration::from_millis(20));
+        }
     }
 
     /// Process that was started.
@@ -65,13 +160,54 @@ impl Server {
         self.spec.ports
     }
 
-    /// How it ended, if it did.
+    /// How it was started.
+    pub fn spec(&self) -> &ServerSpec {
+        &self.spec
+    }
+
+    /// How it ended, if it did. Costs nothing while it runs.
+    ///
+    /// # Errors
+    /// If its keeper breaks the protocol.
     pub fn has_exited(&mut self) -> anyhow::Result<Option<String>> {
-        bail!("`Server::has_exited` is not written yet")
+        self.link.exit()
+    }
+
+    /// The end of its log, for messages.
+    pub fn log_tail(&self) -> String {
+        log::tail(&self.spec.log)
     }
 
     /// Ends it and all that it started, and waits until its sockets are gone.
-    pub fn stop(self) -> anyhow::Result<StopReport> {
-        bail!("`Server::stop` is not written yet")
+    ///
+    /// # Errors
+    /// If a process survives SIGKILL, or `/proc` cannot be read.
+    pub fn stop(mut self) -> anyhow::Result<StopReport> {
+        let name = &self.spec.name;
+        let (exit, killed) = self
+            .link
+            .stop()
+            .with_context(|| format!("stopping {name}"))?;
+        let ports = self.spec.ports;
+        let mut sockets_left = 0;
+        let mut failure = None;
+        process::wait_until(SOCKETS_MOST, || match sockets::alive(ports) {
+            Ok(sockets) => {
+                sockets_left = sockets.len();
+                sockets_left == 0
+            }
+            Err(error) => {
+                failure = Some(error);
+                true
+            }
+        });
+        match failure {
+            Some(error) => Err(error),
+            None => Ok(StopReport {
+                exit,
+                killed,
+                sockets_left,
+            }),
+        }
     }
 }

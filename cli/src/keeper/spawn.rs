@@ -1,0 +1,63 @@
+//! Starts the server's process.
+
+use super::Orders;
+use crate::cpus;
+use anyhow::{Context as _, bail};
+use rustix::process::{Resource, Rlimit, Signal, getpid, getppid, getrlimit, setrlimit};
+use rustix::thread::sched_setaffinity;
+use std::fs::File;
+use std::io;
+use std::os::unix::process::CommandExt as _;
+use std::process::{Command, Stdio};
+
+/// Returns its process id. It leads a process group of its own, so that signals
+/// of the terminal do not reach it and one of ours reaches all that it forks.
+pub fn spawn(orders: &Orders) -> anyhow::Result<u32> {
+    let Some((program, arguments)) = orders.argv.split_first() else {
+        bail!("no program to run");
+    };
+    let log = File::create(&orders.log)
+        .with_context(|| format!("cannot write the log {}", orders.log.display()))?;
+    let errors = log.try_clone().context("cannot copy a file descriptor")?;
+    let affinity = match orders.cpus.as_slice() {
+        [] => None,
+        cpus => Some(cpus::cpu_set(cpus)?),
+    };
+    raise_open_files()?;
+    let keeper = getpid();
+    let mut command = Command::new(program);
+    command
+        .args(arguments)
+        .current_dir(&orders.folder)
+        .stdin(Stdio::null())
+        .stdout(log)
+        .stderr(errors)
+        .process_group(0);
+    let prepare = move || {
+        // If even the keeper is killed, at least the server itself goes with it.
+        rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
+        if getppid() != Some(keeper) {
+            return Err(io::Error::other("the keeper is gone"));
+        }
+        if let Some(set) = &affinity {
+            sched_setaffinity(None, set)?;
+        }
+        Ok(())
+    };
+    // SAFETY: between fork and exec it only makes system calls and allocates nothing.
+    unsafe { command.pre_exec(prepare) };
+    let child = command
+        .spawn()
+        .with_context(|| format!("cannot run {}", program.display()))?;
+    Ok(child.id())
+}
+
+/// A server needs a file descriptor for each connection; the soft limit is often 1024.
+fn raise_open_files() -> anyhow::Result<()> {
+    let hard = getrlimit(Resource::Nofile).maximum;
+    let limit = Rlimit {
+        current: hard,
+        maximum: hard,
+    };
+    setrlimit(Resource::Nofile, limit).context("cannot raise the limit of open files")
+}

@@ -1,0 +1,153 @@
+//! The runner's end of a keeper: its process, its lines.
+
+use crate::keeper::Event;
+use anyhow::{Context as _, bail};
+use std::ffi::OsString;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::os::unix::process::CommandExt as _;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long a keeper may take to end a server and itself: it promises less than five seconds.
+const STOP_MOST: Duration = Duration::from_secs(8);
+
+/// A keeper that runs. Dropping it has it end the server.
+#[derive(Debug)]
+pub struct Link {
+    keeper: Child,
+    stdin: Option<ChildStdin>,
+    lines: Receiver<Result<Event, String>>,
+    exit: Option<String>,
+}
+
+impl Link {
+    /// Starts one with these arguments.
+    pub fn start(arguments: Vec<OsString>) -> anyhow::Result<Self> {
+        // Not by its path: the program may be built anew while it runs.
+        let mut keeper = Command::new("/proc/self/exe")
+            .arg0("wsbench")
+            .arg("keeper")
+            .args(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            // Ctrl-C is the runner's to handle: the keeper hears of it from there.
+            .process_group(0)
+            .spawn()
+            .context("cannot start a keeper")?;
+        let stdin = keeper.stdin.take();
+        let stdout = keeper.stdout.take().context("a keeper without output")?;
+        let (sender, lines) = channel();
+        thread::Builder::new()
+            .name("keeper-lines".into())
+            .spawn(move || {
+                for line in BufReader::new(stdout).lines() {
+                    let event = line
+                        .map_err(|error| error.to_string())
+                        .and_then(|line| serde_json::from_str(&line).map_err(|_| line));
+                    if sender.send(event).is_err() {
+                        return;
+                    }
+                }
+            })
+            .context("cannot start a thread")?;
+        Ok(Self {
+            keeper,
+            stdin,
+            lines,
+            exit: None,
+        })
+    }
+
+    /// The server and all that it started descend from it.
+    pub fn keeper_pid(&self) -> u32 {
+        self.keeper.id()
+    }
+
+    /// The next line; none if the time is over.
+    pub fn wait(&mut self, most: Duration) -> anyhow::Result<Option<Event>> {
+        match self.lines.recv_timeout(most) {
+            Ok(event) => Ok(Some(checked(event)?)),
+            Err(RecvTimeoutError::Timeout) => Ok(None),
+            Err(RecvTimeoutError::Disconnected) => bail!("the server's keeper ended unexpectedly"),
+        }
+    }
+
+    /// How the server ended, if it did.
+    pub fn exit(&mut self) -> anyhow::Result<Option<String>> {
+        while self.exit.is_none() {
+            match self.lines.try_recv() {
+                Ok(event) => {
+                    if let Event::Exited(exit) = checked(event)? {
+                        self.exit = Some(exit.to_string());
+                    }
+                }
+                Err(TryRecvError::Empty) => break,
+                Err(TryRecvError::Disconnected) => {
+                    self.exit = Some("is gone: its keeper was killed".into());
+                }
+            }
+        }
+        Ok(self.exit.clone())
+    }
+
+    /// Has the keeper end everything. Returns how the server ended and who had to be killed.
+    pub fn stop(&mut self) -> anyhow::Result<(String, Vec<String>)> {
+        self.let_go();
+        let end = Instant::now() + STOP_MOST;
+        let mut gone = None;
+        loop {
+            let left = end.saturating_duration_since(Instant::now());
+            match self.lines.recv_timeout(left) {
+                Ok(event) => match checked(event)? {
+                    Event::Exited(exit) => self.exit = Some(exit.to_string()),
+                    Event::Gone { killed, left } => gone = Some((killed, left)),
+                    Event::Spawned { .. } | Event::Failed { .. } => {}
+                },
+                Err(RecvTimeoutError::Disconnected) => break,
+                Err(RecvTimeoutError::Timeout) => {
+                    self.keeper.kill().context("cannot kill the keeper")?;
+                    self.keeper.wait().context("cannot wait for the keeper")?;
+                    bail!("its keeper did not end within {STOP_MOST:?} and was killed");
+                }
+            }
+        }
+        self.keeper.wait().context("cannot wait for the keeper")?;
+        let exit = self.exit.clone().unwrap_or_else(|| "is gone".into());
+        match gone {
+            Some((killed, 0)) => Ok((exit, killed)),
+            Some((_, left)) => bail!("{left} of its processes survive SIGKILL (see: ps -o pid,stat,wchan)"),
+            None => bail!("its keeper was killed, so processes of it may be left"),
+        }
+    }
+
+    /// Says `stop`, twice over: the end of the input says it too.
+    fn let_go(&mut self) {
+        if let Some(mut stdin) = self.stdin.take() {
+            // A keeper that is gone needs no telling.
+            let _ = stdin.write_all(b"stop\n");
+        }
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        self.let_go();
+        // The thread's end of the channel closes when the keeper is gone.
+        let end = Instant::now() + STOP_MOST;
+        while self
+            .lines
+            .recv_timeout(end.saturating_duration_since(Instant::now()))
+            .is_ok()
+        {}
+        if !matches!(self.keeper.try_wait(), Ok(Some(_))) {
+            let _ = self.keeper.kill();
+            let _ = self.keeper.wait();
+        }
+    }
+}
+
+fn checked(event: Result<Event, String>) -> anyhow::Result<Event> {
+    event.map_err(|line| anyhow::anyhow!("not a line of a keeper: {line}"))
+}

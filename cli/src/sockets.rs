@@ -1,0 +1,209 @@
+//! TCP sockets of this host, from `/proc/net/tcp` and `tcp6`: who listens, who
+//! owns a socket, and what is left of a server that has ended.
+//!
+//! The kernel lists listening sockets first. Looking for those ends at the first
+//! other row, so it costs the same with ten sockets and with a million.
+
+use anyhow::Context as _;
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::io::{BufRead as _, BufReader, ErrorKind};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use wsbench_schema::PortRange;
+
+const LISTEN: u8 = 0x0a;
+const TIME_WAIT: u8 = 0x06;
+
+/// A row of `/proc/net/tcp`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Socket {
+    /// Its own end.
+    pub local: SocketAddr,
+    /// As the kernel numbers them.
+    state: u8,
+    /// Ties it to a file descriptor; 0 if it has none any more.
+    pub inode: u64,
+}
+
+impl Socket {
+    /// Whether who connects to this address and port would reach this socket,
+    /// or who listens there would collide with it.
+    pub fn covers(&self, address: IpAddr) -> bool {
+        let own = self.local.ip();
+        own.is_unspecified()
+            || address.is_unspecified()
+            || own.to_canonical() == address.to_canonical()
+    }
+}
+
+/// Every listening socket.
+pub fn listening() -> anyhow::Result<Vec<Socket>> {
+    let mut found = Vec::new();
+    each(|socket| {
+        let listens = socket.state == LISTEN;
+        if listens {
+            found.push(*socket);
+        }
+        listens
+    })?;
+    Ok(found)
+}
+
+/// Sockets of these local ports, listening ones included, TIME_WAIT apart.
+pub fn alive(ports: PortRange) -> anyhow::Result<Vec<Socket>> {
+    let mut found = Vec::new();
+    each(|socket| {
+        if ports.contains(socket.local.port()) && socket.state != TIME_WAIT {
+            found.push(*socket);
+        }
+        true
+    })?;
+    Ok(found)
+}
+
+/// Which of these processes holds which socket, by inode. Those of other users
+/// can only be seen by root; they are left out.
+pub fn owners(pids: impl Iterator<Item = u32>) -> HashMap<u64, u32> {
+    let mut owners = HashMap::new();
+    for pid in pids {
+        let Ok(entries) = fs::read_dir(format!("/proc/{pid}/fd")) else {
+            continue;
+        };
+        for entry in entries.flatten() {
+            let link = fs::read_link(entry.path()).unwrap_or_default();
+            let inode = link
+                .to_str()
+                .and_then(|link| link.strip_prefix("socket:[")?.strip_suffix(']'))
+                .and_then(|inode| inode.parse().ok());
+            if let Some(inode) = inode {
+                owners.entry(inode).or_insert(pid);
+            }
+        }
+    }
+    owners
+}
+
+/// Gives the rows of each file to `look` until it answers false.
+fn each(mut look: impl FnMut(&Socket) -> bool) -> anyhow::Result<()> {
+    for path in ["/proc/net/tcp", "/proc/net/tcp6"] {
+        let file = match File::open(path) {
+            Ok(file) => file,
+            // A kernel without IPv6.
+            Err(error) if error.kind() == ErrorKind::NotFound && path.ends_with('6') => continue,
+            Err(error) => return Err(error).context(format!("cannot read {path}")),
+        };
+        let mut reader = BufReader::new(file);
+        let mut line = String::new();
+        let mut heading = true;
+        loop {
+            line.clear();
+            let length = reader
+                .read_line(&mut line)
+                .with_context(|| format!("cannot read {path}"))?;
+            if length == 0 {
+                break;
+            }
+            if std::mem::take(&mut heading) {
+                continue;
+            }
+            let socket = parse(&line)
+                .with_context(|| format!("{path}: not a row that Linux writes: {line}"))?;
+            if !look(&socket) {
+                break;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn parse(row: &str) -> Option<Socket> {
+    let mut fields = row.split_ascii_whitespace().skip(1);
+    let local = parse_address(fields.next()?)?;
+    let state = u8::from_str_radix(fields.nth(1)?, 16).ok()?;
+    let inode = fields.nth(5)?.parse().ok()?;
+    Some(Socket {
+        local,
+        state,
+        inode,
+    })
+}
+
+/// Words of four bytes in the machine's order, as they lie in memory.
+fn parse_address(text: &str) -> Option<SocketAddr> {
+    let (address, port) = text.split_once(':')?;
+    let port = u16::from_str_radix(port, 16).ok()?;
+    let word = |at: usize| {
+        let word = u32::from_str_radix(address.get(at..at + 8)?, 16).ok()?;
+        Some(word.to_ne_bytes())
+    };
+    let ip = match address.len() {
+        8 => IpAddr::V4(Ipv4Addr::from(word(0)?)),
+        32 => {
+            let words = [word(0)?, word(8)?, word(16)?, word(24)?];
+            let bytes: [u8; 16] = words.concat().try_into().ok()?;
+            IpAddr::V6(Ipv6Addr::from(bytes))
+        }
+        _ => return None,
+    };
+    Some(SocketAddr::new(ip, port))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::{TcpListener, TcpStream};
+
+    #[test]
+    #[cfg(target_endian = "little")]
+    fn rows_of_both_families_are_read() {
+        let row = "   3: 0100007F:2711 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 4711 1 0000 100 0 0 10 0";
+        let socket = parse(row).unwrap();
+        assert_eq!(socket.local, "127.0.0.1:10001".parse().unwrap());
+        assert_eq!((socket.state, socket.inode), (LISTEN, 4711));
+        let row = "  11: 00000000000000000000000001000000:1F90 00000000000000000000000000000000:0000 06 00000000:00000000 00:00000000 00000000     0        0 0 1 0000";
+        let socket = parse(row).unwrap();
+        assert_eq!(socket.local, "[::1]:8080".parse().unwrap());
+        assert_eq!((socket.state, socket.inode), (TIME_WAIT, 0));
+        assert_eq!(parse("  11: 0000:1F90"), None);
+    }
+
+    #[test]
+    fn a_listener_is_found_with_its_owner_until_it_is_closed() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let port = PortRange::starting_at(address.port(), 1).unwrap();
+        let found = listening().unwrap();
+        let socket = found
+            .iter()
+            .find(|socket| socket.local == address)
+            .expect("it listens");
+        let own = std::process::id();
+        assert_eq!(owners([own].into_iter()).get(&socket.inode), Some(&own));
+        let stream = TcpStream::connect(address).unwrap();
+        let (accepted, _) = listener.accept().unwrap();
+        assert_eq!(alive(port).unwrap().len(), 2, "listener and accepted one");
+        // The side that closes first keeps a TIME_WAIT, which does not count.
+        drop(accepted);
+        drop(stream);
+        drop(listener);
+        let gone = crate::process::wait_until(std::time::Duration::from_secs(5), || {
+            alive(port).unwrap().is_empty()
+        });
+        assert!(gone, "{:?}", alive(port).unwrap());
+    }
+
+    #[test]
+    fn a_wildcard_covers_every_address() {
+        let socket = |local: &str| Socket {
+            local: local.parse().unwrap(),
+            state: LISTEN,
+            inode: 1,
+        };
+        let loopback: IpAddr = "127.0.0.1".parse().unwrap();
+        assert!(socket("0.0.0.0:1").covers(loopback));
+        assert!(socket("[::]:1").covers(loopback));
+        assert!(socket("[::ffff:127.0.0.1]:1").covers(loopback));
+        assert!(!socket("127.0.0.2:1").covers(loopback));
+        assert!(socket("127.0.0.2:1").covers("0.0.0.0".parse().unwrap()));
+    }
+}
