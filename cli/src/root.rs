@@ -13,14 +13,7 @@ impl Root {
     /// above this program, that holds `frameworks/`.
     pub fn find() -> anyhow::Result<Self> {
         if let Some(path) = env::var_os("WSBENCH_ROOT") {
-            let path = PathBuf::from(path);
-            if !path.join("frameworks").is_dir() {
-                bail!(
-                    "WSBENCH_ROOT is {}, which has no folder `frameworks`",
-                    path.display()
-                );
-            }
-            return Ok(Self(path.canonicalize()?));
+            return Self::at(Path::new(&path)).context("WSBENCH_ROOT");
         }
         let here = env::current_dir().context("cannot find the current folder")?;
         let program = env::current_exe().context("cannot find this program's file")?;
@@ -36,6 +29,14 @@ impl Root {
                 here.display()
             ),
         }
+    }
+
+    /// The folder of that name, which must hold `frameworks/`.
+    pub fn at(path: &Path) -> anyhow::Result<Self> {
+        if !path.join("frameworks").is_dir() {
+            bail!("{} has no folder `frameworks`", path.display());
+        }
+        Ok(Self(path.canonicalize()?))
     }
 
     /// The folder itself.

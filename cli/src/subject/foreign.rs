@@ -1,0 +1,180 @@
+//! `bench.toml`: how a subject in another language is built and run.
+
+use super::program;
+use super::{Kind, Subject};
+use crate::strict;
+use anyhow::bail;
+use serde::Deserialize;
+use std::ffi::OsString;
+use std::path::Path;
+use std::time::Duration;
+
+/// A program asked for its version must answer in this time.
+const VERSION_WITHIN: Duration = Duration::from_secs(5);
+
+/// The whole file.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Manifest {
+    /// Programming language, for the table.
+    pub language: String,
+    /// Name and version of what is measured.
+    pub version: Option<String>,
+    /// Or a program that prints them as its first line.
+    pub version_command: Option<Vec<String>>,
+    /// Programs that must be on PATH to build or run it.
+    #[serde(default)]
+    pub needs: Vec<String>,
+    /// Programs with arguments, run in the folder one after another.
+    #[serde(default)]
+    pub build: Vec<Vec<String>>,
+    /// The server's program and first arguments. A program with a slash is
+    /// relative to the folder; the flags of the contract come behind.
+    pub run: Vec<String>,
+}
+
+/// Reads the folder's `bench.toml`.
+///
+/// # Errors
+/// One line that names the file, what is wrong and what to do.
+pub fn read(name: &str, folder: &Path) -> Result<Subject, String> {
+    let path = folder.join("bench.toml");
+    let at = |reason: String| format!("{}: {reason}", path.display());
+    let text = std::fs::read_to_string(&path).map_err(|error| at(error.to_string()))?;
+    let manifest: Manifest = strict::from_toml(&text).map_err(at)?;
+    if manifest.run.is_empty() {
+        return Err(at(
+            "`run` is empty (write the server's program first)".into()
+        ));
+    }
+    if manifest.build.iter().any(Vec::is_empty) {
+        return Err(at("a command of `build` is empty".into()));
+    }
+    match (&manifest.version, &manifest.version_command) {
+        (None, None) => Err(at("neither `version` nor `version-command` is there".into())),
+        (Some(_), Some(_)) => Err(at("both `version` and `version-command` are there".into())),
+        (_, Some(command)) if command.is_empty() => Err(at("`version-command` is empty".into())),
+        _ => Ok(Subject {
+            name: name.to_owned(),
+            variant: None,
+            folder: folder.to_owned(),
+            language: manifest.language.clone(),
+            kind: Kind::Foreign(manifest),
+        }),
+    }
+}
+
+impl Manifest {
+    /// The first program of `needs` that is not on PATH.
+    pub fn missing(&self) -> Option<&str> {
+        let mut needs = self.needs.iter().map(String::as_str);
+        needs.find(|program| program::on_path(program).is_none())
+    }
+
+    /// See [`Subject::command`].
+    pub fn command(&self, name: &str, folder: &Path) -> anyhow::Result<Vec<OsString>> {
+        if let Some(program) = self.missing() {
+            bail!("{name} needs `{program}`, which is not on PATH (install it)");
+        }
+        let Some((first, args)) = self.run.split_first() else {
+            bail!("`run` of {name} is empty");
+        };
+        let Some(program) = program::resolve(first, folder) else {
+            if self.build.is_empty() {
+                bail!("{name}: {first} is not there or not executable");
+            }
+            bail!("{name}: {first} is not there (run: wsbench build {name})");
+        };
+        let args = args.iter().map(OsString::from);
+        Ok(std::iter::once(program.into()).chain(args).collect())
+    }
+
+    /// See [`Subject::version`].
+    pub fn version(&self, name: &str, folder: &Path) -> String {
+        if let Some(version) = &self.version {
+            return version.clone();
+        }
+        let (program, args) = match self.version_command.as_deref() {
+            Some([program, args @ ..]) => (program, args),
+            _ => return format!("{name} (no version-command)"),
+        };
+        let Some(path) = program::resolve(program, folder) else {
+            return format!("{name} (no `{program}`)");
+        };
+        program::first_line(&path, args, folder, VERSION_WITHIN)
+            .unwrap_or_else(|reason| format!("{name} ({reason})"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::Project;
+    use super::*;
+
+    fn subject(text: &str) -> Result<Subject, String> {
+        let project = Project::new();
+        project.write("frameworks/foreign/beta/bench.toml", text);
+        let folder = project.root.frameworks().join("foreign/beta");
+        let stem = format!("{}/", folder.display());
+        read("beta", &folder).map_err(|error| error.replace(&stem, ""))
+    }
+
+    #[test]
+    fn mistakes_name_the_remedy() {
+        for (text, expected) in [
+            (
+                "language = \"go\"\nversion = \"1\"\nrum = []\nrun = [\"x\"]\n",
+                "bench.toml: line 3: unknown key `rum` (did you mean `run`?)",
+            ),
+            (
+                "language = \"go\"\nversion = \"1\"\nrun = []\n",
+                "bench.toml: `run` is empty (write the server's program first)",
+            ),
+            (
+                "language = \"go\"\nrun = [\"x\"]\n",
+                "bench.toml: neither `version` nor `version-command` is there",
+            ),
+            (
+                "language = \"go\"\nversion = \"1\"\nversion-command = [\"x\"]\nrun = [\"x\"]\n",
+                "bench.toml: both `version` and `version-command` are there",
+            ),
+            (
+                "language = \"go\"\nversion = \"1\"\nbuild = [[]]\nrun = [\"x\"]\n",
+                "bench.toml: a command of `build` is empty",
+            ),
+        ] {
+            assert_eq!(subject(text).unwrap_err(), expected);
+        }
+        let missing = subject("version = \"1\"\nrun = [\"x\"]\n").unwrap_err();
+        assert!(missing.ends_with("missing field `language`"), "{missing}");
+    }
+
+    #[test]
+    fn the_version_is_asked_for_and_a_failure_is_told() {
+        let with = |command: &str| {
+            let text = format!("language = \"sh\"\nversion-command = {command}\nrun = [\"sh\"]\n");
+            subject(&text).unwrap().version()
+        };
+        assert_eq!(with("[\"sh\", \"-c\", \"echo beta 2\"]"), "beta 2");
+        assert_eq!(with("[\"no-such-program\"]"), "beta (no `no-such-program`)");
+        assert_eq!(with("[\"false\"]"), "beta (`false`: exit status: 1)");
+    }
+
+    #[test]
+    fn a_missing_program_is_named() {
+        let text = "language = \"x\"\nversion = \"1\"\nneeds = [\"sh\", \"no-such-program\"]\nrun = [\"sh\"]\n";
+        let subject = subject(text).unwrap();
+        let Kind::Foreign(manifest) = &subject.kind else {
+            panic!("not foreign")
+        };
+        assert_eq!(manifest.missing(), Some("no-such-program"));
+        let error = manifest
+            .command("beta", &subject.folder)
+            .unwrap_err()
+            .to_string();
+        assert_eq!(
+            error,
+            "beta needs `no-such-program`, which is not on PATH (install it)"
+        );
+    }
+}

@@ -1,0 +1,193 @@
+//! Servers under test. No list of them exists: a folder of `frameworks/` with a
+//! `Cargo.toml`, or of `frameworks/foreign/` with a `bench.toml`, is one.
+
+mod catalog;
+mod foreign;
+mod lock;
+mod program;
+mod rust;
+mod state;
+#[cfg(test)]
+pub mod testing;
+
+pub use catalog::{Broken, Catalog, check_name};
+pub use lock::Lock;
+pub use state::State;
+
+use crate::root::Root;
+use anyhow::bail;
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// One server under test.
+#[derive(Clone, Debug)]
+pub struct Subject {
+    /// The folder's name, with `-<variant>` behind it for a variant.
+    pub name: String,
+    /// The variant's name, if the subject is one.
+    pub variant: Option<String>,
+    /// Where its sources are, and the working folder of its process.
+    pub folder: PathBuf,
+    /// Programming language.
+    pub language: String,
+    /// How it is built and run.
+    pub kind: Kind,
+}
+
+/// How a subject is built and run.
+#[derive(Clone, Debug)]
+pub enum Kind {
+    /// A Cargo package of its own.
+    Rust(RustBuild),
+    /// Whatever its `bench.toml` says.
+    Foreign(foreign::Manifest),
+}
+
+/// What distinguishes the binary of one Rust subject from that of another.
+#[derive(Clone, Debug, Default)]
+pub struct RustBuild {
+    /// The package's name, which is its folder's.
+    pub package: String,
+    /// Crate whose version in the lock file is the subject's version; by
+    /// default the one that the folder is named after.
+    pub crate_name: Option<String>,
+    /// Features on top of the default ones.
+    pub features: Vec<String>,
+    /// False if the default features are off.
+    pub default_features: bool,
+    /// Arguments in front of those of the contract.
+    pub args: Vec<String>,
+    /// What the subject is for, if it is not a plain echo server.
+    pub role: Option<String>,
+}
+
+impl Subject {
+    /// The program and its first arguments; the flags of the contract come
+    /// behind. To be run in [`Subject::folder`]. Nothing is built here.
+    ///
+    /// # Errors
+    /// If the program is not there: not built, or a needed program is missing.
+    pub fn command(&self, root: &Root) -> anyhow::Result<Vec<OsString>> {
+        match &self.kind {
+            Kind::Rust(build) => {
+                let binary = self.binary(root);
+                if !binary.is_file() {
+                    let name = &self.name;
+                    bail!("{name} is not built (run: wsbench build {name})");
+                }
+                let args = build.args.iter().map(OsString::from);
+                Ok(std::iter::once(binary.into()).chain(args).collect())
+            }
+            Kind::Foreign(manifest) => manifest.command(&self.name, &self.folder),
+        }
+    }
+
+    /// Where the built program of a Rust subject is.
+    pub fn binary(&self, root: &Root) -> PathBuf {
+        root.output("bin").join(&self.name)
+    }
+
+    /// Cargo's list of the files that went into the binary, kept beside it.
+    pub fn dependencies(&self, root: &Root) -> PathBuf {
+        root.output("bin").join(format!("{}.d", self.name))
+    }
+
+    /// Written when a foreign subject was built, since its program may be anything.
+    pub fn stamp(&self, root: &Root) -> PathBuf {
+        root.output("bin").join(format!("{}.stamp", self.name))
+    }
+
+    /// Name and version of what is measured, as in `axum 0.8.9`, found without
+    /// building: in the lock file, or as `bench.toml` says. Where it cannot be
+    /// found, the reason stands in parentheses in the version's place.
+    pub fn version(&self) -> String {
+        match &self.kind {
+            Kind::Rust(build) => lock::version(&self.folder, build),
+            Kind::Foreign(manifest) => manifest.version(&self.name, &self.folder),
+        }
+    }
+
+    /// Whether it can be run now.
+    pub fn state(&self, root: &Root) -> State {
+        state::of(self, root)
+    }
+
+    /// What a record must say about the build besides the version.
+    pub fn settings(&self) -> BTreeMap<String, String> {
+        let mut settings = BTreeMap::new();
+        if let Kind::Rust(build) = &self.kind {
+            let mut set = |name: &str, values: &[String]| {
+                if !values.is_empty() {
+                    settings.insert(name.to_owned(), values.join(" "));
+                }
+            };
+            set("features", &build.features);
+            set("args", &build.args);
+            if !build.default_features {
+                settings.insert("default_features".into(), "false".into());
+            }
+            if let Some(role) = &build.role {
+                settings.insert("role".into(), role.clone());
+            }
+        }
+        settings
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::testing::Project;
+    use std::ffi::OsString;
+
+    #[test]
+    fn the_command_is_the_built_binary_and_the_variants_arguments() {
+        let project = Project::new();
+        project.rust("alpha");
+        project.append(
+            "frameworks/alpha/Cargo.toml",
+            "[package.metadata.wsbench]\nvariants = [{ name = \"fast\", features = [\"batch\"], args = [\"--batch\", \"8\"] }]\n",
+        );
+        let catalog = project.catalog();
+        let fast = catalog.find("alpha-fast").unwrap();
+        let error = fast.command(&project.root).unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "alpha-fast is not built (run: wsbench build alpha-fast)"
+        );
+        project.write("output/bin/alpha-fast", "");
+        let expected: Vec<OsString> = vec![
+            project.root.output("bin").join("alpha-fast").into(),
+            "--batch".into(),
+            "8".into(),
+        ];
+        assert_eq!(fast.command(&project.root).unwrap(), expected);
+        let settings: Vec<_> = fast.settings().into_iter().collect();
+        assert_eq!(
+            settings,
+            [
+                ("args".to_owned(), "--batch 8".to_owned()),
+                ("features".to_owned(), "batch".to_owned())
+            ]
+        );
+        assert!(catalog.find("alpha").unwrap().settings().is_empty());
+    }
+
+    #[test]
+    fn a_foreign_program_is_relative_to_its_folder() {
+        let project = Project::new();
+        project.write(
+            "frameworks/foreign/beta/bench.toml",
+            "language = \"sh\"\nversion = \"beta 1.0\"\nrun = [\"./serve.sh\", \"-x\"]\n",
+        );
+        let catalog = project.catalog();
+        let beta = catalog.find("beta").unwrap();
+        assert_eq!(beta.version(), "beta 1.0");
+        let error = beta.command(&project.root).unwrap_err().to_string();
+        assert!(error.contains("serve.sh is not there"), "{error}");
+        project.script("frameworks/foreign/beta/serve.sh", "exit 0");
+        let command = beta.command(&project.root).unwrap();
+        assert_eq!(command[0], beta.folder.join("serve.sh").into_os_string());
+        assert_eq!(command[1], "-x");
+    }
+}

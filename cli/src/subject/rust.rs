@@ -1,0 +1,196 @@
+//! `[package.metadata.wsbench]` of a Rust subject's `Cargo.toml`.
+
+use super::{Kind, RustBuild, Subject, catalog::check_name};
+use crate::strict;
+use serde::Deserialize;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+/// The parts of a `Cargo.toml` that matter here; Cargo checks the rest.
+#[derive(Deserialize)]
+struct CargoToml {
+    package: Package,
+}
+
+#[derive(Deserialize)]
+struct Package {
+    name: String,
+    #[serde(default)]
+    metadata: Metadata,
+}
+
+#[derive(Default, Deserialize)]
+struct Metadata {
+    #[serde(default)]
+    wsbench: Wsbench,
+    /// Tables of other tools.
+    #[serde(flatten)]
+    others: BTreeMap<String, toml::Value>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct Wsbench {
+    #[serde(rename = "crate")]
+    crate_name: Option<String>,
+    #[serde(default)]
+    args: Vec<String>,
+    #[serde(default)]
+    variants: Vec<Variant>,
+    role: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct Variant {
+    name: String,
+    #[serde(default)]
+    features: Vec<String>,
+    #[serde(default = "yes")]
+    default_features: bool,
+    #[serde(default)]
+    args: Vec<String>,
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// The subject of a folder and one for each variant.
+///
+/// # Errors
+/// One line that names the file, what is wrong and what to do.
+pub fn read(name: &str, folder: &Path) -> Result<Vec<Subject>, String> {
+    let path = folder.join("Cargo.toml");
+    let at = |reason: String| format!("{}: {reason}", path.display());
+    let text = std::fs::read_to_string(&path).map_err(|error| at(error.to_string()))?;
+    let CargoToml { package } = strict::from_toml(&text).map_err(at)?;
+    if package.name != name {
+        let has = &package.name;
+        return Err(at(format!(
+            "the package's name is `{has}`, the folder's is `{name}` (set name = \"{name}\")"
+        )));
+    }
+    let others = package.metadata.others.keys().map(String::as_str);
+    if let Some(typo) = others
+        .into_iter()
+        .find(|key| strsim::levenshtein(key, "wsbench") <= 2)
+    {
+        return Err(at(format!(
+            "unknown table `package.metadata.{typo}` (did you mean `wsbench`?)"
+        )));
+    }
+    let manifest = package.metadata.wsbench;
+    let base = RustBuild {
+        package: name.to_owned(),
+        crate_name: manifest.crate_name,
+        features: Vec::new(),
+        default_features: true,
+        args: manifest.args,
+        role: manifest.role,
+    };
+    let subject = |variant: Option<String>, build: RustBuild| Subject {
+        name: variant
+            .as_ref()
+            .map_or(name.to_owned(), |variant| format!("{name}-{variant}")),
+        variant,
+        folder: folder.to_owned(),
+        language: "Rust".into(),
+        kind: Kind::Rust(build),
+    };
+    let mut subjects = vec![subject(None, base.clone())];
+    let mut seen = BTreeSet::new();
+    for variant in manifest.variants {
+        check_name(&variant.name).map_err(|reason| at(format!("variant {reason}")))?;
+        if !seen.insert(variant.name.clone()) {
+            return Err(at(format!("two variants are named `{}`", variant.name)));
+        }
+        let build = RustBuild {
+            features: variant.features,
+            default_features: variant.default_features,
+            args: [base.args.clone(), variant.args].concat(),
+            ..base.clone()
+        };
+        subjects.push(subject(Some(variant.name), build));
+    }
+    Ok(subjects)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::Project;
+    use super::*;
+
+    fn read_manifest(text: &str) -> Result<Vec<Subject>, String> {
+        let project = Project::new();
+        project.write("frameworks/alpha/Cargo.toml", text);
+        let folder = project.root.frameworks().join("alpha");
+        let stem = format!("{}/", folder.display());
+        read("alpha", &folder).map_err(|error| error.replace(&stem, ""))
+    }
+
+    fn error(metadata: &str) -> String {
+        let text = format!("[package]\nname = \"alpha\"\n{metadata}");
+        read_manifest(&text).unwrap_err()
+    }
+
+    #[test]
+    fn a_plain_package_is_one_subject() {
+        let subjects = read_manifest("[package]\nname = \"alpha\"\n[dependencies]\n").unwrap();
+        assert_eq!(subjects.len(), 1);
+        assert_eq!(
+            (subjects[0].name.as_str(), &subjects[0].variant),
+            ("alpha", &None)
+        );
+    }
+
+    #[test]
+    fn variants_are_subjects_with_the_common_arguments_first() {
+        let subjects = read_manifest(
+            "[package]\nname = \"alpha\"\n[package.metadata.docs]\nx = 1\n[package.metadata.wsbench]\n\
+             crate = \"a\"\nargs = [\"-a\"]\n\
+             variants = [{ name = \"b\", args = [\"-b\"], features = [\"f\"], default-features = false }]\n",
+        )
+        .unwrap();
+        let names: Vec<_> = subjects
+            .iter()
+            .map(|subject| subject.name.as_str())
+            .collect();
+        assert_eq!(names, ["alpha", "alpha-b"]);
+        let Kind::Rust(build) = &subjects[1].kind else {
+            panic!("not Rust")
+        };
+        assert_eq!(build.args, ["-a", "-b"]);
+        assert_eq!(build.features, ["f"]);
+        assert!(!build.default_features);
+        assert_eq!(build.crate_name.as_deref(), Some("a"));
+    }
+
+    #[test]
+    fn mistakes_name_the_remedy() {
+        assert_eq!(
+            read_manifest("[package]\nname = \"axum\"\n").unwrap_err(),
+            "Cargo.toml: the package's name is `axum`, the folder's is `alpha` (set name = \"alpha\")"
+        );
+        assert_eq!(
+            error("[package.metadata.wsbench]\nvariant = []\n"),
+            "Cargo.toml: line 4: unknown key `variant` (did you mean `variants`?)"
+        );
+        assert_eq!(
+            error("[[package.metadata.wsbench.variants]]\nname = \"x\"\nfeature = []\n"),
+            "Cargo.toml: line 5: unknown key `feature` (did you mean `features`?)"
+        );
+        assert_eq!(
+            error("[package.metadata.wsbnch]\ncrate = \"a\"\n"),
+            "Cargo.toml: unknown table `package.metadata.wsbnch` (did you mean `wsbench`?)"
+        );
+        assert_eq!(
+            error("[package.metadata.wsbench]\nvariants = [{ name = \"B c\" }]\n"),
+            "Cargo.toml: variant name `B c` has characters other than a-z, 0-9, _ and -"
+        );
+        assert_eq!(
+            error("[package.metadata.wsbench]\nvariants = [{ name = \"b\" }, { name = \"b\" }]\n"),
+            "Cargo.toml: two variants are named `b`"
+        );
+    }
+}
