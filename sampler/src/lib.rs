@@ -1,1 +1,22 @@
-//! Placeholder until the crate's first commit.
+//! CPU and memory of a process tree, seen from outside: exact at the edges of a
+//! phase ([`Tree`]), as a series between them ([`SeriesSampler`]). Knows
+//! processes; knows nothing of servers, loads or reports.
+//!
+//! # What it costs
+//!
+//! Measured by `tests/cost.rs`: the CPU time of a process that does nothing but
+//! run a [`SeriesSampler`] at an interval of one second on a process of 10,000
+//! threads, on two CPUs that others kept busy. A reading took 6.8 ms, 0.6 % of
+//! one CPU; the test fails at 2 %. The thread runs on the CPUs of the thread
+//! that starts it.
+
+mod clock;
+mod error;
+mod procfs;
+mod series;
+mod tree;
+
+pub use clock::own_cpu_ns;
+pub use error::SamplerError;
+pub use series::{MIN_INTERVAL, SeriesSampler};
+pub use tree::Tree;
