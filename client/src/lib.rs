@@ -5,57 +5,64 @@
 //! begins; the engine does everything else. It knows nothing of the server's
 //! process.
 
-use std::sync::atomic::AtomicBool;
+pub mod cause;
+pub mod engine;
+pub mod limits;
+pub mod protocol;
+pub mod workload;
+
+pub use cause::Cause;
+pub use engine::Engine;
+use std::io;
 use thiserror::Error;
-use wsbench_schema::{Load, Phase, PhaseReport, Progress, Target};
+use wsbench_schema::PortRange;
 
 /// Why a load cannot be run at all. What goes wrong during a phase is counted
 /// in its report instead.
 #[derive(Debug, Error)]
 pub enum EngineError {
-    /// The load contradicts itself or the machine's limits.
+    /// The load contradicts itself.
     #[error("{0}")]
     Load(String),
-}
-
-/// One client: all its connections, on all its CPUs.
-pub struct Engine {}
-
-impl Engine {
-    /// Makes the frames, checks the limits, starts a shard on each allowed CPU.
-    ///
-    /// # Errors
-    /// If the load is invalid, the host unknown, or the machine's limits too low.
-    pub fn prepare(_load: Load, _target: &Target, _seed: u64) -> Result<Self, EngineError> {
-        Err(EngineError::Load("not written yet".into()))
-    }
-
-    /// One for each CPU that this process may use.
-    #[must_use]
-    pub fn shards(&self) -> u32 {
-        0
-    }
-
-    /// The phases of the load in the order in which [`Engine::run`] takes them.
-    #[must_use]
-    pub fn phases(&self) -> Vec<Phase> {
-        Vec::new()
-    }
-
-    /// Runs a phase to its end: nothing is in flight when it returns. Begins at
-    /// `at_ns` of `CLOCK_MONOTONIC`, or at once. `progress` is called about
-    /// once a second. When `stop` becomes true the phase ends early; what was
-    /// measured until then is returned.
-    ///
-    /// # Errors
-    /// If a shard cannot go on (epoll or a thread failed).
-    pub fn run(
-        &mut self,
-        _phase: Phase,
-        _at_ns: Option<u64>,
-        _stop: &AtomicBool,
-        _progress: &mut dyn FnMut(Progress),
-    ) -> Result<PhaseReport, EngineError> {
-        Err(EngineError::Load("not written yet".into()))
-    }
+    /// The host has no address.
+    #[error("cannot find the host `{host}`: {reason}")]
+    Host {
+        /// As it was given.
+        host: String,
+        /// As the resolver says.
+        reason: String,
+    },
+    /// The limit of open files is too low.
+    #[error(
+        "cannot hold {connections} connections: nofile hard limit is {hard}, {needed} are needed \
+         (run as root: ulimit -Hn {needed} && ulimit -Sn {needed})"
+    )]
+    OpenFiles {
+        /// Asked for.
+        connections: u32,
+        /// The limit.
+        hard: u64,
+        /// What the limit should be.
+        needed: u64,
+    },
+    /// One source address has too few ports.
+    #[error(
+        "cannot open {connections} connections to ports {ports} of another host: each port takes at \
+         most {ephemeral} from this address (use more server ports, or run as root: \
+         sysctl -w net.ipv4.ip_local_port_range=\"1024 65535\")"
+    )]
+    Ports {
+        /// Asked for.
+        connections: u32,
+        /// Of the server.
+        ports: PortRange,
+        /// Local ports in the range.
+        ephemeral: u32,
+    },
+    /// The operating system refused something.
+    #[error("cannot {0}: {1}")]
+    System(String, #[source] io::Error),
+    /// A shard ended when it should not.
+    #[error("a shard of the client failed: {0}")]
+    Shard(String),
 }

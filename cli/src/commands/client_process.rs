@@ -1,12 +1,112 @@
-//! `wsbench client-process`.
+//! `wsbench client-process`: the engine, driven by lines of JSON on standard
+//! input and answering on standard output (see `wsbench_schema::wire`).
 
-use anyhow::bail;
+use anyhow::{Context as _, bail};
+use std::io::{BufRead, Write};
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+use wsbench_client::Engine;
+use wsbench_schema::{ClientCommand, ClientEvent};
 
 /// A client that is driven by lines on its standard input.
 #[derive(clap::Args)]
 pub struct Args {}
 
 pub fn run(_args: Args) -> anyhow::Result<ExitCode> {
-    bail!("`client-process` is not written yet")
+    let stop = Arc::new(AtomicBool::new(false));
+    let commands = read_commands(Arc::clone(&stop));
+    match drive(&commands, &stop) {
+        Ok(()) => Ok(ExitCode::SUCCESS),
+        Err(error) => {
+            let message = format!("{error:#}");
+            // Without a driver to hear it, standard error is what is left.
+            say(&ClientEvent::Failed {
+                message: message.clone(),
+            })
+            .unwrap_or_else(|_| eprintln!("{message}"));
+            Ok(ExitCode::FAILURE)
+        }
+    }
+}
+
+/// Reads on a thread of its own, so that `stop`, or the end of the driver, is
+/// noticed in the middle of a phase.
+fn read_commands(stop: Arc<AtomicBool>) -> Receiver<anyhow::Result<ClientCommand>> {
+    let (send, commands) = channel();
+    thread::spawn(move || {
+        for line in std::io::stdin().lock().lines() {
+            let command = line.map_err(anyhow::Error::from).and_then(|line| {
+                serde_json::from_str(&line).with_context(|| format!("not a command: {line}"))
+            });
+            let over = matches!(command, Ok(ClientCommand::Stop) | Err(_));
+            if over {
+                stop.store(true, Ordering::Relaxed);
+            }
+            if send.send(command).is_err() || over {
+                return;
+            }
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+    commands
+}
+
+fn drive(
+    commands: &Receiver<anyhow::Result<ClientCommand>>,
+    stop: &AtomicBool,
+) -> anyhow::Result<()> {
+    // The end of input is a stop.
+    let next = || commands.recv().unwrap_or(Ok(ClientCommand::Stop));
+    let (load, target, seed) = match next()? {
+        ClientCommand::Prepare { load, target, seed } => (*load, target, seed),
+        ClientCommand::Stop => return Ok(()),
+        ClientCommand::Go { .. } => bail!("the first command is `go`; it must be `prepare`"),
+    };
+    let mut engine = Engine::prepare(load, &target, seed)?;
+    say(&ClientEvent::Prepared {
+        shards: engine.shards(),
+    })?;
+    for phase in engine.phases() {
+        say(&ClientEvent::Ready { phase })?;
+        let at_ns = match next()? {
+            ClientCommand::Go {
+                phase: asked,
+                at_ns,
+            } if asked == phase => at_ns,
+            ClientCommand::Stop => return Ok(()),
+            other => bail!("ready for {phase}, but the command is {other:?}"),
+        };
+        let mut lost = None;
+        let mut tell =
+            |progress| lost = say(&ClientEvent::Progress(progress)).err().or(lost.take());
+        let report = engine.run(phase, at_ns, stop, &mut tell)?;
+        if let Some(error) = lost {
+            return Err(error);
+        }
+        say(&ClientEvent::Done {
+            phase,
+            report: Box::new(report),
+        })?;
+        if stop.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+    }
+    say(&ClientEvent::Finished)?;
+    // The connections stay open until the driver has read its last edge.
+    match next()? {
+        ClientCommand::Stop => Ok(()),
+        other => bail!("all phases are done, but the command is {other:?}"),
+    }
+}
+
+fn say(event: &ClientEvent) -> anyhow::Result<()> {
+    let mut line = serde_json::to_string(event)?;
+    line.push('\n');
+    let mut out = std::io::stdout().lock();
+    out.write_all(line.as_bytes())
+        .and_then(|()| out.flush())
+        .context("the driver has gone")
 }

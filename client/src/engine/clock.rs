@@ -1,0 +1,20 @@
+//! The one clock of the engine.
+
+use rustix::time::{ClockId, Timespec, clock_gettime};
+
+fn nanoseconds(time: Timespec) -> u64 {
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// `CLOCK_MONOTONIC`.
+#[inline]
+#[must_use]
+pub fn now_ns() -> u64 {
+    nanoseconds(clock_gettime(ClockId::Monotonic))
+}
+
+/// CPU time of this process, all threads.
+#[must_use]
+pub fn process_cpu_ns() -> u64 {
+    nanoseconds(clock_gettime(ClockId::ProcessCPUTime))
+}

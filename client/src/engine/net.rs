@@ -1,0 +1,273 @@
+//! The connections of one shard and what can be done with them. Workloads act
+//! through it; the loop in `shard.rs` feeds it events.
+
+use super::clock::now_ns;
+use super::slot::{Slot, SlotId, State};
+use crate::cause::Cause;
+use crate::protocol::{Event, Protocol};
+use mio::Registry;
+use mio::net::TcpStream;
+use socket2::SockRef;
+use std::io::{self, ErrorKind, Read, Write};
+use std::time::Duration;
+
+/// One read takes at most this much; larger answers take several.
+const READ_BUFFER_BYTES: usize = 64 << 10;
+/// Control frames that wait for a peer to read them, at most.
+const REPLY_MAX_BYTES: usize = 64 << 10;
+
+/// The connections of one shard.
+pub struct Net<P: Protocol> {
+    /// What is sent and expected.
+    pub protocol: P,
+    /// The connections, by [`SlotId`].
+    pub slots: Vec<Slot<P::Odd>>,
+    /// Of the shard's epoll.
+    pub registry: Registry,
+    /// Bytes sent, framing included.
+    pub sent_bytes: u64,
+    /// Bytes received, framing included.
+    pub received_bytes: u64,
+    /// Connections in [`State::Open`].
+    pub open: u32,
+    buffer: Box<[u8]>,
+    reply: Vec<u8>,
+}
+
+/// What came of reading a connection dry.
+pub enum Reading {
+    /// So many awaited messages came whole and right, the last at this time.
+    Answers(u32, u64),
+    /// The connection must be given up; so many answers came before.
+    Fault(u32, u64, Cause),
+}
+
+/// What came of writing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Writing {
+    /// The socket took everything.
+    Whole,
+    /// The rest waits until the socket is writable.
+    Waits,
+    /// The connection must be given up.
+    Fault(Cause),
+}
+
+impl<P: Protocol> Net<P> {
+    /// `connections` unborn connections.
+    pub fn new(protocol: P, connections: u32, registry: Registry) -> Self {
+        let templates = protocol.templates();
+        Self {
+            slots: (0..connections)
+                .map(|id| Slot::new(id % templates))
+                .collect(),
+            protocol,
+            registry,
+            sent_bytes: 0,
+            received_bytes: 0,
+            open: 0,
+            buffer: vec![0; READ_BUFFER_BYTES].into_boxed_slice(),
+            reply: Vec::new(),
+        }
+    }
+
+    /// The connection `id`.
+    #[inline]
+    pub fn slot(&mut self, id: SlotId) -> &mut Slot<P::Odd> {
+        &mut self.slots[id as usize]
+    }
+
+    /// Whether messages can be sent on it.
+    #[inline]
+    pub fn is_open(&self, id: SlotId) -> bool {
+        self.slots[id as usize].state == State::Open
+    }
+
+    /// Sends `count` messages on an open connection on which nothing waits to
+    /// be written, or queues what the socket does not take.
+    #[inline]
+    pub fn send(&mut self, id: SlotId, count: u32) -> Writing {
+        let slot = &mut self.slots[id as usize];
+        debug_assert!(slot.state == State::Open && !slot.is_writing());
+        let bytes = self.protocol.outgoing(slot.next, count);
+        let first = slot.next;
+        slot.next = (first + count) % self.protocol.templates();
+        slot.awaited += count;
+        match write(slot.stream.as_mut(), bytes) {
+            Ok(written) => {
+                self.sent_bytes += written as u64;
+                if written == bytes.len() {
+                    return Writing::Whole;
+                }
+                slot.batch_first = first;
+                slot.batch_count = count;
+                slot.batch_written = written as u32;
+                Writing::Waits
+            }
+            Err(error) => Writing::Fault(Cause::of(&error)),
+        }
+    }
+
+    /// Writes what waits on a connection that became writable.
+    pub fn flush(&mut self, id: SlotId) -> Writing {
+        let slot = &mut self.slots[id as usize];
+        if slot.batch_count > 0 {
+            let bytes = self.protocol.outgoing(slot.batch_first, slot.batch_count);
+            let rest = &bytes[slot.batch_written as usize..];
+            match write(slot.stream.as_mut(), rest) {
+                Ok(written) => {
+                    self.sent_bytes += written as u64;
+                    slot.batch_written += written as u32;
+                    if written < rest.len() {
+                        return Writing::Waits;
+                    }
+                    slot.batch_count = 0;
+                }
+                Err(error) => return Writing::Fault(Cause::of(&error)),
+            }
+        }
+        let Some(aside) = slot.aside.as_mut() else {
+            return Writing::Whole;
+        };
+        match write(slot.stream.as_mut(), &aside.reply) {
+            Ok(written) => {
+                self.sent_bytes += written as u64;
+                aside.reply.drain(..written);
+                if !aside.reply.is_empty() {
+                    return Writing::Waits;
+                }
+                slot.aside = None;
+                Writing::Whole
+            }
+            Err(error) => Writing::Fault(Cause::of(&error)),
+        }
+    }
+
+    /// Reads until the socket is drained. A read shorter than the buffer
+    /// drains it, unless the peer has closed: epoll reports each later arrival
+    /// as a new edge.
+    #[inline]
+    pub fn read(&mut self, id: SlotId, peer_closed: bool) -> Reading {
+        let (mut answers, mut now) = (0, 0);
+        loop {
+            let slot = &mut self.slots[id as usize];
+            let Some(stream) = slot.stream.as_mut() else {
+                return Reading::Answers(answers, now);
+            };
+            let read = match stream.read(&mut self.buffer) {
+                Ok(0) => return Reading::Fault(answers, now_ns(), Cause::Closed),
+                Ok(read) => read,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    return Reading::Answers(answers, now);
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(error) => return Reading::Fault(answers, now_ns(), Cause::of(&error)),
+            };
+            now = now_ns();
+            self.received_bytes += read as u64;
+            match self.take(id, read) {
+                (count, None) => answers += count,
+                (count, Some(cause)) => return Reading::Fault(answers + count, now, cause),
+            }
+            if read < self.buffer.len() && !peer_closed {
+                return Reading::Answers(answers, now);
+            }
+        }
+    }
+
+    /// Gives the first `len` bytes of the buffer to the protocol.
+    #[inline]
+    fn take(&mut self, id: SlotId, len: usize) -> (u32, Option<Cause>) {
+        let slot = &mut self.slots[id as usize];
+        let (mut taken, mut answers) = (0, 0);
+        while taken < len {
+            let bytes = &self.buffer[taken..len];
+            let (part, event) = self.protocol.receive(
+                &mut slot.cursor,
+                &mut slot.odd,
+                slot.awaited,
+                bytes,
+                &mut self.reply,
+            );
+            taken += part;
+            match event {
+                Event::More => break,
+                Event::Answer => {
+                    slot.awaited -= 1;
+                    answers += 1;
+                }
+                Event::Reply => {}
+                Event::Fault(cause) => {
+                    self.reply.clear();
+                    return (answers, Some(cause));
+                }
+            }
+        }
+        if !self.reply.is_empty() {
+            if let Writing::Fault(cause) = self.send_reply(id) {
+                return (answers, Some(cause));
+            }
+        }
+        (answers, None)
+    }
+
+    /// Sends the collected control frames behind whatever waits already.
+    fn send_reply(&mut self, id: SlotId) -> Writing {
+        let slot = &mut self.slots[id as usize];
+        let was_writing = slot.is_writing();
+        let aside = slot.aside.get_or_insert_default();
+        if aside.reply.len() + self.reply.len() > REPLY_MAX_BYTES {
+            self.reply.clear();
+            return Writing::Fault(Cause::Flooded);
+        }
+        aside.reply.append(&mut self.reply);
+        if was_writing {
+            Writing::Waits
+        } else {
+            self.flush(id)
+        }
+    }
+
+    /// Gives what came behind the handshake, in the same segment, to the protocol.
+    pub fn take_early(&mut self, id: SlotId, bytes: &[u8]) -> Option<Cause> {
+        self.buffer[..bytes.len()].copy_from_slice(bytes);
+        self.take(id, bytes.len()).1
+    }
+
+    /// Closes a connection for good. Returns how many messages were in flight.
+    pub fn close(&mut self, id: SlotId) -> u32 {
+        let slot = &mut self.slots[id as usize];
+        if slot.state == State::Open {
+            self.open -= 1;
+        }
+        slot.state = State::Dead;
+        slot.odd = None;
+        slot.aside = None;
+        slot.batch_count = 0;
+        if let Some(stream) = slot.stream.take() {
+            abort(&stream);
+        }
+        std::mem::take(&mut slot.awaited)
+    }
+}
+
+/// As much as the socket takes; zero if it takes nothing now.
+fn write(stream: Option<&mut TcpStream>, bytes: &[u8]) -> io::Result<usize> {
+    let Some(stream) = stream else {
+        return Err(ErrorKind::NotConnected.into());
+    };
+    loop {
+        match stream.write(bytes) {
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(0),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            result => return result,
+        }
+    }
+}
+
+/// Lets the socket be closed with a reset, so that a million connections leave
+/// no million ports in TIME_WAIT for the next trial.
+pub fn abort(stream: &TcpStream) {
+    // A socket that is closed already needs no reset: the error says just that.
+    let _ = SockRef::from(stream).set_linger(Some(Duration::ZERO));
+}

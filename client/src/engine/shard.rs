@@ -1,0 +1,175 @@
+//! The loop of one shard: events of its epoll become calls of the workload.
+
+use super::clock::now_ns;
+use super::net::{Net, Reading, Writing};
+use super::slot::{SlotId, State};
+use super::timer::Timer;
+use crate::cause::Cause;
+use crate::protocol::Protocol;
+use crate::workload::{Outcome, Workload};
+use mio::event::Event;
+use mio::{Events, Poll, Token};
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// Events taken from the kernel at once. Timers are looked at between any two.
+const EVENTS_AT_ONCE: usize = 1024;
+/// How often an idle shard looks whether it must stop.
+const HEARTBEAT_NS: u64 = 100_000_000;
+const TIMER: Token = Token(usize::MAX);
+
+/// What a shard has done until now, for others to read: a cache line of its own.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub struct Counters {
+    /// Successes in the phase.
+    pub done: AtomicU64,
+    /// Failures in the phase.
+    pub failed: AtomicU64,
+}
+
+/// One thread's epoll and connections.
+pub struct Shard<P: Protocol> {
+    poll: Poll,
+    timer: Timer,
+    net: Net<P>,
+}
+
+impl<P: Protocol> Shard<P> {
+    /// An epoll, a timer, and `connections` unborn connections.
+    ///
+    /// # Errors
+    /// If the kernel has no descriptor left for them.
+    pub fn new(protocol: P, connections: u32) -> io::Result<Self> {
+        let poll = Poll::new()?;
+        let timer = Timer::new(poll.registry(), TIMER)?;
+        let net = Net::new(protocol, connections, poll.registry().try_clone()?);
+        Ok(Self { poll, timer, net })
+    }
+
+    /// Connections that can carry messages.
+    #[must_use]
+    pub fn open(&self) -> u32 {
+        self.net.open
+    }
+
+    /// Closes every connection.
+    pub fn close(mut self) {
+        for id in 0..self.net.slots.len() as SlotId {
+            self.net.close(id);
+        }
+    }
+
+    /// Runs one phase to its end, or until `stop`.
+    ///
+    /// # Errors
+    /// If epoll fails.
+    pub fn run<W: Workload<P>>(
+        &mut self,
+        mut workload: W,
+        counters: &Counters,
+        stop: &AtomicBool,
+    ) -> io::Result<Outcome> {
+        let net = &mut self.net;
+        (net.sent_bytes, net.received_bytes) = (0, 0);
+        let mut events = Events::with_capacity(EVENTS_AT_ONCE);
+        workload.begin(net);
+        let mut heartbeat_ns = now_ns();
+        while !workload.is_done() && !stop.load(Ordering::Relaxed) {
+            let now = now_ns();
+            if now >= workload.wake_at_ns() {
+                workload.tick(net, now);
+                if workload.is_done() {
+                    break;
+                }
+            }
+            heartbeat_ns = if now >= heartbeat_ns {
+                now + HEARTBEAT_NS
+            } else {
+                heartbeat_ns
+            };
+            let until = workload.wake_at_ns().min(heartbeat_ns);
+            self.timer.wait(&mut self.poll, &mut events, now, until)?;
+            for event in &events {
+                if event.token() == TIMER {
+                    continue;
+                }
+                let id = event.token().0 as SlotId;
+                let now = handle(net, &mut workload, id, event);
+                if now >= workload.wake_at_ns() {
+                    workload.tick(net, now);
+                }
+            }
+            let (done, failed) = workload.progress();
+            counters.done.store(done, Ordering::Relaxed);
+            counters.failed.store(failed, Ordering::Relaxed);
+        }
+        let mut outcome = workload.outcome();
+        outcome.count(wsbench_schema::metric::SENT_BYTES, net.sent_bytes);
+        outcome.count(wsbench_schema::metric::RECEIVED_BYTES, net.received_bytes);
+        Ok(outcome)
+    }
+}
+
+/// One event of one connection. Returns the time if it was read, else 0.
+#[inline]
+fn handle<P: Protocol, W: Workload<P>>(
+    net: &mut Net<P>,
+    workload: &mut W,
+    id: SlotId,
+    event: &Event,
+) -> u64 {
+    match net.slot(id).state {
+        State::Open => {}
+        State::Connecting | State::Handshaking => {
+            workload.dialling(net, id, event);
+            return 0;
+        }
+        // Closed while its event was on the way.
+        State::Unborn | State::Dead => return 0,
+    }
+    let mut time = 0;
+    if event.is_writable() && net.slot(id).is_writing() {
+        match net.flush(id) {
+            Writing::Whole => workload.drained(net, id),
+            Writing::Waits => {}
+            Writing::Fault(cause) => {
+                drop_connection(net, workload, id, cause);
+                return 0;
+            }
+        }
+    }
+    if event.is_readable() || event.is_read_closed() || event.is_error() {
+        let peer_closed = event.is_read_closed() || event.is_error();
+        match net.read(id, peer_closed) {
+            Reading::Answers(0, now) => time = now,
+            Reading::Answers(count, now) => {
+                workload.answered(net, id, count, now);
+                time = now;
+            }
+            Reading::Fault(count, now, cause) => {
+                if count > 0 {
+                    // Counted, but nothing more is sent: the connection goes first.
+                    let in_flight = net.close(id);
+                    workload.answered(net, id, count, now);
+                    workload.dropped(net, id, in_flight, cause);
+                } else {
+                    drop_connection(net, workload, id, cause);
+                }
+                time = now;
+            }
+        }
+    }
+    time
+}
+
+/// Closes a connection and tells the workload.
+pub fn drop_connection<P: Protocol, W: Workload<P>>(
+    net: &mut Net<P>,
+    workload: &mut W,
+    id: SlotId,
+    cause: Cause,
+) {
+    let in_flight = net.close(id);
+    workload.dropped(net, id, in_flight, cause);
+}

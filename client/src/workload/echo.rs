@@ -1,0 +1,251 @@
+//! The closed loop: so many echoes in flight, each answered one followed by
+//! the next, on the connection that has been idle longest.
+
+use super::{Outcome, Workload};
+use crate::cause::{Cause, Causes};
+use crate::engine::clock::now_ns;
+use crate::engine::net::{Net, Writing};
+use crate::engine::pace::Limiter;
+use crate::engine::slot::{SlotId, State};
+use crate::protocol::Protocol;
+use hdrhistogram::Histogram;
+use std::collections::VecDeque;
+use wsbench_schema::{latency_histogram, metric};
+
+/// One shard's share of an echo load.
+#[derive(Clone, Debug)]
+pub struct EchoShare {
+    /// Echoes to make.
+    pub echoes: u64,
+    /// Echoes in flight.
+    pub concurrency: u32,
+    /// When no more are sent, if before all are made.
+    pub until_ns: Option<u64>,
+    /// An echo unanswered for this long is lost.
+    pub timeout_ns: u64,
+    /// Echoes a second.
+    pub limit: Option<Limiter>,
+    /// Work added for each answer; see `Load::client_burn_ns`.
+    pub burn_ns: u64,
+}
+
+/// One shard's echoes.
+pub struct Echo {
+    share: EchoShare,
+    /// Connections without an echo in flight, the longest idle first. It also
+    /// holds some that were closed meanwhile.
+    idle: VecDeque<SlotId>,
+    in_flight: u32,
+    sent: u64,
+    /// No connection is left, or time is up.
+    ended: bool,
+    timed_out: bool,
+    connections: u32,
+    lost: u64,
+    latency: Histogram<u64>,
+    succeeded: u64,
+    failed: Causes,
+    last_success_ns: u64,
+    sweep_every_ns: u64,
+    sweep_at_ns: u64,
+}
+
+impl Echo {
+    /// One shard's echoes.
+    #[must_use]
+    pub fn new(share: EchoShare) -> Self {
+        Self {
+            sweep_every_ns: (share.timeout_ns / 16).clamp(1_000_000, 500_000_000),
+            share,
+            idle: VecDeque::new(),
+            in_flight: 0,
+            sent: 0,
+            ended: false,
+            timed_out: false,
+            connections: 0,
+            lost: 0,
+            latency: latency_histogram(),
+            succeeded: 0,
+            failed: Causes::default(),
+            last_success_ns: 0,
+            sweep_at_ns: 0,
+        }
+    }
+
+    #[inline]
+    fn may_send(&self) -> bool {
+        !self.ended && self.in_flight < self.share.concurrency && self.sent < self.share.echoes
+    }
+
+    /// Sends until enough are in flight. `now` is when the first is sent; each
+    /// further one reads the clock.
+    #[inline]
+    fn fill<P: Protocol>(&mut self, net: &mut Net<P>, mut now: u64) {
+        while self.may_send() {
+            if self.share.until_ns.is_some_and(|until| now >= until) {
+                self.ended = true;
+                self.timed_out = true;
+                return;
+            }
+            if let Some(limit) = &mut self.share.limit {
+                if !limit.admits(now) {
+                    return;
+                }
+            }
+            let Some(id) = self.next_idle(net) else {
+                return;
+            };
+            if let Some(limit) = &mut self.share.limit {
+                limit.take(now);
+            }
+            self.sent += 1;
+            self.in_flight += 1;
+            net.slot(id).since_ns = now;
+            if let Writing::Fault(cause) = net.send(id, 1) {
+                let in_flight = net.close(id);
+                self.gone(in_flight, cause);
+            }
+            now = now_ns();
+        }
+    }
+
+    /// The open connection that has been idle longest. None is left for good
+    /// once nothing is in flight either.
+    #[inline]
+    fn next_idle<P: Protocol>(&mut self, net: &Net<P>) -> Option<SlotId> {
+        loop {
+            let Some(id) = self.idle.pop_front() else {
+                self.ended = self.in_flight == 0;
+                return None;
+            };
+            // One that still writes a pong is brought back by `drained`.
+            if net.is_open(id) && !net.slots[id as usize].is_writing() {
+                return Some(id);
+            }
+        }
+    }
+
+    fn gone(&mut self, in_flight: u32, cause: Cause) {
+        self.lost += 1;
+        self.in_flight -= in_flight;
+        self.failed.add(cause, in_flight.into());
+    }
+
+    fn sweep<P: Protocol>(&mut self, net: &mut Net<P>, now: u64) {
+        for id in 0..net.slots.len() as SlotId {
+            let slot = net.slot(id);
+            let overdue = slot.state == State::Open
+                && slot.awaited > 0
+                && now.saturating_sub(slot.since_ns) >= self.share.timeout_ns;
+            if overdue {
+                let in_flight = net.close(id);
+                self.gone(in_flight, Cause::Lost);
+            }
+        }
+    }
+
+    fn burn(&self, from_ns: u64) {
+        while now_ns() - from_ns < self.share.burn_ns {
+            std::hint::spin_loop();
+        }
+    }
+}
+
+impl<P: Protocol> Workload<P> for Echo {
+    fn begin(&mut self, net: &mut Net<P>) {
+        self.idle = (0..net.slots.len() as SlotId)
+            .filter(|id| net.is_open(*id))
+            .collect();
+        self.connections = net.open;
+        let now = now_ns();
+        self.sweep_at_ns = now + self.sweep_every_ns;
+        self.fill(net, now);
+    }
+
+    #[inline]
+    fn answered(&mut self, net: &mut Net<P>, id: SlotId, count: u32, now_ns: u64) {
+        debug_assert_eq!(count, 1);
+        self.latency
+            .saturating_record(now_ns - net.slot(id).since_ns);
+        self.succeeded += 1;
+        self.last_success_ns = now_ns;
+        self.in_flight -= 1;
+        self.idle.push_back(id);
+        if self.share.burn_ns > 0 {
+            self.burn(now_ns);
+        }
+        self.fill(net, now_ns);
+    }
+
+    fn dropped(&mut self, net: &mut Net<P>, _id: SlotId, in_flight: u32, cause: Cause) {
+        self.gone(in_flight, cause);
+        self.fill(net, now_ns());
+    }
+
+    fn drained(&mut self, net: &mut Net<P>, id: SlotId) {
+        if net.slot(id).awaited == 0 {
+            self.idle.push_back(id);
+            self.fill(net, now_ns());
+        }
+    }
+
+    fn wake_at_ns(&self) -> u64 {
+        let paced = match &self.share.limit {
+            Some(limit) if self.may_send() && !self.idle.is_empty() => limit.next_ns(),
+            _ => u64::MAX,
+        };
+        let until = self
+            .share
+            .until_ns
+            .filter(|_| !self.ended)
+            .unwrap_or(u64::MAX);
+        self.sweep_at_ns.min(paced).min(until)
+    }
+
+    fn tick(&mut self, net: &mut Net<P>, now_ns: u64) {
+        if now_ns >= self.sweep_at_ns {
+            self.sweep_at_ns = now_ns + self.sweep_every_ns;
+            self.sweep(net, now_ns);
+        }
+        if self.share.until_ns.is_some_and(|until| now_ns >= until) && !self.ended {
+            self.ended = true;
+            self.timed_out = true;
+        }
+        self.fill(net, now_ns);
+    }
+
+    fn is_done(&self) -> bool {
+        self.in_flight == 0 && (self.ended || self.sent == self.share.echoes)
+    }
+
+    fn progress(&self) -> (u64, u64) {
+        (self.succeeded, self.failed.total())
+    }
+
+    fn outcome(self) -> Outcome {
+        let mut outcome = Outcome {
+            last_success_ns: self.last_success_ns,
+            ..Outcome::default()
+        };
+        let planned = if self.timed_out {
+            self.sent
+        } else {
+            self.share.echoes
+        };
+        outcome.count(metric::PLANNED, planned);
+        outcome.count(metric::SENT, self.sent);
+        outcome.count(metric::NOT_SENT, planned - self.sent);
+        outcome.count(metric::SUCCEEDED, self.succeeded);
+        outcome.count(metric::CONNECTIONS, self.connections.into());
+        outcome.count(metric::CONNECTIONS_LOST, self.lost);
+        outcome.count(
+            metric::CONCURRENCY,
+            self.share.concurrency.min(self.connections).into(),
+        );
+        outcome.failures(&self.failed);
+        outcome
+            .histograms
+            .insert(metric::ECHO_LATENCY, self.latency);
+        outcome
+    }
+}

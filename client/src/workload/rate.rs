@@ -1,0 +1,415 @@
+//! The open loop: every connection's messages are due at times that do not
+//! depend on the answers. What cannot be sent when it is due waits, is sent
+//! late, and is timed from when it was due.
+
+use super::{Outcome, Workload};
+use crate::cause::{Cause, Causes};
+use crate::engine::clock::now_ns;
+use crate::engine::net::{Net, Writing};
+use crate::engine::pace::Schedule;
+use crate::engine::slot::{SlotId, State};
+use crate::protocol::Protocol;
+use hdrhistogram::Histogram;
+use wsbench_schema::{latency_histogram, metric};
+
+/// Due batches are looked for this often: a wake-up for each of 50,000 messages
+/// a second would cost more than the messages.
+const QUANTUM_NS: u64 = 100_000;
+/// A message sent more than this after it was due is late.
+const LATE_NS: u64 = 1_000_000;
+/// Batches in flight on a connection if the load does not say.
+const DEFAULT_WINDOW_BATCHES: u32 = 16;
+
+/// One shard's share of a rate load.
+#[derive(Clone, Debug)]
+pub struct RateShare {
+    /// Connections that send; the first ones that are open.
+    pub senders: u32,
+    /// How batches are cut and how many may be in flight.
+    pub batching: Batching,
+    /// From one batch of a connection to its next.
+    pub interval_ns: f64,
+    /// When the phase begins.
+    pub start_ns: u64,
+    /// How long messages are due.
+    pub duration_ns: u64,
+    /// How long answers are waited for.
+    pub timeout_ns: u64,
+    /// Of the senders' phases.
+    pub seed: u64,
+    /// Work added for each answer; see `Load::client_burn_ns`.
+    pub burn_ns: u64,
+}
+
+/// Messages to a batch, and the limit of a connection in flight.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Batching {
+    /// Messages written at once.
+    pub batch: u32,
+    /// Messages in flight on a connection at most.
+    pub window: u32,
+}
+
+impl Batching {
+    /// Whole frames up to `batch_bytes`, at least one; never more than a second's
+    /// worth or than the window.
+    #[must_use]
+    pub fn of(frame_bytes: usize, batch_bytes: u32, per_s: u32, window: u32) -> Self {
+        let fitting =
+            (batch_bytes as usize / frame_bytes.max(1)).clamp(1, u32::MAX as usize) as u32;
+        let batch = fitting.min(per_s.max(1));
+        match window {
+            0 => Self {
+                batch,
+                window: batch.saturating_mul(DEFAULT_WINDOW_BATCHES),
+            },
+            _ => Self {
+                batch: batch.min(window),
+                window,
+            },
+        }
+    }
+
+    /// Batches that can be in flight on a connection.
+    fn batches(self) -> usize {
+        (self.window / self.batch).max(1) as usize
+    }
+}
+
+/// One connection's place in the schedule.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sender {
+    phase_ns: u64,
+    /// Batches due until now, ...
+    due: u64,
+    /// ... sent, ...
+    sent: u64,
+    /// ... and answered whole.
+    answered: u64,
+    /// Messages answered of the batch that comes next.
+    answered_part: u32,
+    active: bool,
+}
+
+/// One shard's messages.
+pub struct Rate {
+    share: RateShare,
+    schedule: Option<Schedule>,
+    senders: Vec<Sender>,
+    /// When each batch in flight was sent: a ring for each connection.
+    sent_at_ns: Vec<u64>,
+    due_over: bool,
+    ends_ns: u64,
+    tick_at_ns: u64,
+    sweep_at_ns: u64,
+    in_flight: u64,
+    planned: u64,
+    sent: u64,
+    late: u64,
+    succeeded: u64,
+    failed: Causes,
+    connections: u32,
+    lost: u64,
+    intended: Histogram<u64>,
+    actual: Histogram<u64>,
+    last_success_ns: u64,
+}
+
+impl Rate {
+    /// One shard's messages.
+    #[must_use]
+    pub fn new(share: RateShare) -> Self {
+        Self {
+            ends_ns: share.start_ns + share.duration_ns,
+            share,
+            schedule: None,
+            senders: Vec::new(),
+            sent_at_ns: Vec::new(),
+            due_over: false,
+            tick_at_ns: 0,
+            sweep_at_ns: 0,
+            in_flight: 0,
+            planned: 0,
+            sent: 0,
+            late: 0,
+            succeeded: 0,
+            failed: Causes::default(),
+            connections: 0,
+            lost: 0,
+            intended: latency_histogram(),
+            actual: latency_histogram(),
+            last_success_ns: 0,
+        }
+    }
+
+    fn schedule(&self) -> Option<&Schedule> {
+        self.schedule.as_ref()
+    }
+
+    fn ring(&self, id: SlotId, batch: u64) -> usize {
+        let batches = self.share.batching.batches();
+        id as usize * batches + (batch % batches as u64) as usize
+    }
+
+    /// Sends what is due on a connection, as far as its window and its socket allow.
+    #[inline]
+    fn send_due<P: Protocol>(&mut self, net: &mut Net<P>, id: SlotId) {
+        let Batching { batch, window } = self.share.batching;
+        loop {
+            let sender = self.senders[id as usize];
+            let slot = net.slot(id);
+            let fits = slot.awaited + batch <= window || slot.awaited == 0;
+            let ready = slot.state == State::Open && !slot.is_writing();
+            if sender.sent >= sender.due || !fits || !ready || self.due_over {
+                return;
+            }
+            let now = now_ns();
+            if now >= self.ends_ns {
+                return;
+            }
+            if slot.awaited == 0 {
+                slot.since_ns = now;
+            }
+            let ring = self.ring(id, sender.sent);
+            self.sent_at_ns[ring] = now;
+            self.senders[id as usize].sent += 1;
+            self.sent += u64::from(batch);
+            self.in_flight += u64::from(batch);
+            let Some(schedule) = self.schedule() else {
+                return;
+            };
+            if now.saturating_sub(schedule.intended_ns(sender.phase_ns, sender.sent)) > LATE_NS {
+                self.late += u64::from(batch);
+            }
+            if let Writing::Fault(cause) = net.send(id, batch) {
+                let in_flight = net.close(id);
+                self.gone(in_flight, cause);
+                return;
+            }
+        }
+    }
+
+    /// The first message in flight failed by the cause, the others with it.
+    fn gone(&mut self, in_flight: u32, cause: Cause) {
+        self.lost += 1;
+        self.in_flight -= u64::from(in_flight);
+        if in_flight > 0 {
+            self.failed.add(cause, 1);
+            self.failed
+                .add(Cause::ConnectionLost, u64::from(in_flight) - 1);
+        }
+    }
+
+    fn sweep<P: Protocol>(&mut self, net: &mut Net<P>, now: u64) {
+        for id in 0..net.slots.len() as SlotId {
+            let slot = net.slot(id);
+            let overdue = slot.state == State::Open
+                && slot.awaited > 0
+                && now.saturating_sub(slot.since_ns) >= self.share.timeout_ns;
+            if overdue {
+                let in_flight = net.close(id);
+                self.gone(in_flight, Cause::Lost);
+            }
+        }
+    }
+
+    /// Everything in flight has had its time after the last message was due.
+    fn give_up<P: Protocol>(&mut self, net: &mut Net<P>) {
+        for id in 0..net.slots.len() as SlotId {
+            if net.slot(id).awaited > 0 {
+                let in_flight = net.close(id);
+                self.gone(in_flight, Cause::Lost);
+            }
+        }
+    }
+}
+
+impl<P: Protocol> Workload<P> for Rate {
+    fn begin(&mut self, net: &mut Net<P>) {
+        let senders: Vec<SlotId> = (0..net.slots.len() as SlotId)
+            .filter(|id| net.is_open(*id))
+            .take(self.share.senders as usize)
+            .collect();
+        let RateShare {
+            interval_ns,
+            start_ns,
+            duration_ns,
+            seed,
+            ..
+        } = self.share;
+        let schedule = Schedule::new(&senders, interval_ns, start_ns, duration_ns, seed);
+        self.connections = senders.len() as u32;
+        self.senders = vec![Sender::default(); net.slots.len()];
+        self.sent_at_ns = vec![0; net.slots.len() * self.share.batching.batches()];
+        for (id, phase_ns) in schedule.phases() {
+            self.senders[id as usize].phase_ns = phase_ns;
+            self.senders[id as usize].active = true;
+        }
+        self.planned = schedule.batches() * u64::from(self.share.batching.batch);
+        self.schedule = Some(schedule);
+        self.tick_at_ns = start_ns;
+        self.sweep_at_ns = start_ns + self.share.timeout_ns / 16;
+    }
+
+    #[inline]
+    fn answered(&mut self, net: &mut Net<P>, id: SlotId, count: u32, now_ns: u64) {
+        let batch = self.share.batching.batch;
+        let Some(schedule) = &self.schedule else {
+            return;
+        };
+        for _ in 0..count {
+            let sender = self.senders[id as usize];
+            let intended = schedule.intended_ns(sender.phase_ns, sender.answered);
+            let actual = self.sent_at_ns[self.ring(id, sender.answered)];
+            self.intended
+                .saturating_record(now_ns.saturating_sub(intended));
+            self.actual.saturating_record(now_ns.saturating_sub(actual));
+            let sender = &mut self.senders[id as usize];
+            sender.answered_part += 1;
+            if sender.answered_part == batch {
+                sender.answered_part = 0;
+                sender.answered += 1;
+            }
+        }
+        self.succeeded += u64::from(count);
+        self.in_flight -= u64::from(count);
+        self.last_success_ns = now_ns;
+        let sender = self.senders[id as usize];
+        if net.slot(id).awaited > 0 {
+            // The oldest in flight is now another.
+            net.slot(id).since_ns = self.sent_at_ns[self.ring(id, sender.answered)];
+        }
+        for _ in 0..count {
+            let from = crate::engine::clock::now_ns();
+            while self.share.burn_ns > 0
+                && crate::engine::clock::now_ns() - from < self.share.burn_ns
+            {
+                std::hint::spin_loop();
+            }
+        }
+        if sender.sent < sender.due {
+            self.send_due(net, id);
+        }
+    }
+
+    fn dropped(&mut self, _net: &mut Net<P>, _id: SlotId, in_flight: u32, cause: Cause) {
+        self.gone(in_flight, cause);
+    }
+
+    fn drained(&mut self, net: &mut Net<P>, id: SlotId) {
+        self.send_due(net, id);
+    }
+
+    fn wake_at_ns(&self) -> u64 {
+        self.tick_at_ns
+    }
+
+    fn tick(&mut self, net: &mut Net<P>, now_ns: u64) {
+        while let Some((id, _)) = self
+            .schedule
+            .as_mut()
+            .and_then(|schedule| schedule.pop(now_ns))
+        {
+            self.senders[id as usize].due += 1;
+            self.send_due(net, id);
+        }
+        if now_ns >= self.ends_ns {
+            self.due_over = true;
+            if now_ns >= self.ends_ns + self.share.timeout_ns {
+                self.give_up(net);
+            }
+        }
+        if now_ns >= self.sweep_at_ns {
+            self.sweep_at_ns = now_ns + (self.share.timeout_ns / 16).clamp(1_000_000, 500_000_000);
+            self.sweep(net, now_ns);
+        }
+        let next_due = self
+            .schedule()
+            .and_then(Schedule::next_ns)
+            .unwrap_or(u64::MAX);
+        let end = if self.due_over {
+            self.ends_ns + self.share.timeout_ns
+        } else {
+            self.ends_ns
+        };
+        self.tick_at_ns = next_due
+            .max(now_ns + QUANTUM_NS)
+            .min(self.sweep_at_ns)
+            .min(end);
+    }
+
+    fn is_done(&self) -> bool {
+        self.due_over && self.in_flight == 0
+    }
+
+    fn progress(&self) -> (u64, u64) {
+        (self.succeeded, self.failed.total())
+    }
+
+    fn outcome(self) -> Outcome {
+        let mut outcome = Outcome {
+            last_success_ns: self.last_success_ns,
+            ..Outcome::default()
+        };
+        outcome.count(metric::PLANNED, self.planned);
+        outcome.count(metric::SENT, self.sent);
+        outcome.count(metric::SHORTFALL, self.planned - self.sent);
+        outcome.count(metric::LATE, self.late);
+        outcome.count(metric::SUCCEEDED, self.succeeded);
+        outcome.count(metric::CONNECTIONS, self.connections.into());
+        outcome.count(metric::CONNECTIONS_LOST, self.lost);
+        outcome.failures(&self.failed);
+        outcome
+            .histograms
+            .insert(metric::INTENDED_LATENCY, self.intended);
+        outcome
+            .histograms
+            .insert(metric::ACTUAL_LATENCY, self.actual);
+        outcome
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_batch_is_whole_frames_at_least_one_and_at_most_a_second() {
+        let of = |frame, bytes, per_s, window| Batching::of(frame, bytes, per_s, window);
+        assert_eq!(
+            of(1032, 16_384, 200, 0),
+            Batching {
+                batch: 15,
+                window: 240
+            }
+        );
+        assert_eq!(
+            of(20_000, 16_384, 200, 0),
+            Batching {
+                batch: 1,
+                window: 16
+            }
+        );
+        assert_eq!(
+            of(1032, 16_384, 5, 0),
+            Batching {
+                batch: 5,
+                window: 80
+            }
+        );
+        assert_eq!(
+            of(1032, 16_384, 200, 1),
+            Batching {
+                batch: 1,
+                window: 1
+            }
+        );
+        assert_eq!(
+            of(1032, 0, 200, 4),
+            Batching {
+                batch: 1,
+                window: 4
+            }
+        );
+    }
+}
