@@ -1,0 +1,295 @@
+//! Client processes driven in step: each phase begins on all of them together
+//! and is over when the last is done. Speaks the protocol of
+//! `wsbench_schema::wire`; knows nothing of servers, records or terminals.
+
+mod process;
+
+use anyhow::Context as _;
+use process::{Line, Process};
+use rustix::time::{ClockId, clock_gettime};
+use std::io::{self, Write as _};
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::process::Command;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
+use wsbench_schema::{ClientCommand, ClientEvent, Load, Phase, PhaseReport, Progress, Target};
+
+/// How often the caller is asked whether to go on.
+const TICK: Duration = Duration::from_millis(100);
+/// Clients in step begin this long after the last of them was told so.
+const STEP_LEAD_NS: u64 = 50_000_000;
+
+/// How long a client may say nothing.
+#[derive(Clone, Copy, Debug)]
+pub struct Patience {
+    /// Between phases, while it makes its frames and checks its limits.
+    pub between: Duration,
+    /// Within a phase, in which it reports about once a second.
+    pub within: Duration,
+    /// From `stop` to its exit: a million connections take seconds to close.
+    pub stop: Duration,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Self {
+            between: Duration::from_secs(60),
+            within: Duration::from_secs(30),
+            stop: Duration::from_secs(30),
+        }
+    }
+}
+
+/// Why a phase was not measured to its end.
+#[derive(Debug)]
+pub enum Halt {
+    /// A client is at fault: what happened, in one line.
+    Client(String),
+    /// The caller's watch said so.
+    Abandoned,
+}
+
+/// Asked about every tenth of a second while clients are waited for.
+pub type Watch<'a> = &'a mut dyn FnMut() -> ControlFlow<()>;
+
+/// Clients that do the same phases at the same time.
+pub struct Clients {
+    processes: Vec<Process>,
+    events: Receiver<(usize, Line)>,
+    patience: Patience,
+}
+
+/// This program as a client process.
+pub fn client_command() -> anyhow::Result<Command> {
+    let program = std::env::current_exe().context("cannot find this program's file")?;
+    let mut command = Command::new(program);
+    command.arg("client-process");
+    Ok(command)
+}
+
+impl Clients {
+    /// Starts the processes, each on `cpus`, their standard error going to `log`.
+    /// They die with the calling *thread*, so that thread must outlive them.
+    pub fn start(
+        commands: Vec<Command>,
+        cpus: &[u32],
+        log: &Path,
+        patience: Patience,
+    ) -> anyhow::Result<Self> {
+        let (sender, events) = mpsc::channel();
+        let mut clients = Self {
+            processes: Vec::new(),
+            events,
+            patience,
+        };
+        for (index, command) in commands.into_iter().enumerate() {
+            let process = Process::start(command, cpus, log, index, &sender)?;
+            clients.processes.push(process);
+        }
+        Ok(clients)
+    }
+
+    /// Number of processes.
+    pub fn count(&self) -> u32 {
+        u32::try_from(self.processes.len()).unwrap_or(u32::MAX)
+    }
+
+    /// Tells every client its share of the load: one for each, in order.
+    pub fn prepare(&mut self, loads: &[Load], target: &Target, seed: u64) -> Result<(), Halt> {
+        for (index, load) in loads.iter().enumerate() {
+            self.send(
+                index,
+                &ClientCommand::Prepare {
+                    load: Box::new(load.clone()),
+                    target: target.clone(),
+                    // Clients in step must not send the same bytes in the same rhythm.
+                    seed: seed.wrapping_add(index as u64),
+                },
+            )?;
+        }
+        Ok(())
+    }
+
+    /// Waits until all clients are ready for their next phase, and names it;
+    /// `None` after the last one.
+    pub fn next_phase(&mut self, watch: Watch<'_>) -> Result<Option<Phase>, Halt> {
+        let mut agreed: Option<Option<Phase>> = None;
+        self.expect_all();
+        while self.any_pending() {
+            let (index, event) = self.event(self.patience.between, watch)?;
+            let next = match event {
+                ClientEvent::Prepared { .. } => continue,
+                ClientEvent::Ready { phase } => Some(phase),
+                ClientEvent::Finished => None,
+                ClientEvent::Failed { message } => return Err(Halt::Client(message)),
+                other => return Err(out_of_turn(&other)),
+            };
+            if *agreed.get_or_insert(next) != next {
+                let message = format!("clients are out of step: {agreed:?}, {next:?}");
+                return Err(Halt::Client(message));
+            }
+            self.processes[index].pending = false;
+        }
+        Ok(agreed.flatten())
+    }
+
+    /// Begins a phase on all clients and waits for its end: a report for each.
+    pub fn go(
+        &mut self,
+        phase: Phase,
+        watch: Watch<'_>,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Vec<PhaseReport>, Halt> {
+        let in_step = self.processes.len() > 1;
+        let at_ns = in_step.then(|| monotonic_ns() + STEP_LEAD_NS);
+        for index in 0..self.processes.len() {
+            self.send(index, &ClientCommand::Go { phase, at_ns })?;
+        }
+        let mut reports: Vec<Option<PhaseReport>> = vec![None; self.processes.len()];
+        let mut shares: Vec<Option<Progress>> = vec![None; self.processes.len()];
+        self.expect_all();
+        while self.any_pending() {
+            let (index, event) = self.event(self.patience.within, watch)?;
+            match event {
+                ClientEvent::Progress(share) if share.phase == phase => {
+                    shares[index] = Some(share);
+                    progress(sum(phase, &shares));
+                }
+                ClientEvent::Done {
+                    phase: ended,
+                    report,
+                } if ended == phase => {
+                    reports[index] = Some(*report);
+                    self.processes[index].pending = false;
+                }
+                ClientEvent::Failed { message } => return Err(Halt::Client(message)),
+                other => return Err(out_of_turn(&other)),
+            }
+        }
+        Ok(reports.into_iter().flatten().collect())
+    }
+
+    /// Lets the clients close their connections and exit; ends those that do not.
+    pub fn stop(mut self) {
+        for index in 0..self.processes.len() {
+            // One that is gone already needs no telling.
+            let _ = self.send(index, &ClientCommand::Stop);
+            self.processes[index].stdin = None;
+        }
+        let deadline = Instant::now() + self.patience.stop;
+        for process in &mut self.processes {
+            process.exit_by(deadline);
+        }
+        // Whoever is left is killed and reaped when dropped.
+    }
+
+    fn expect_all(&mut self) {
+        for process in &mut self.processes {
+            process.pending = true;
+            process.heard = Instant::now();
+        }
+    }
+
+    fn any_pending(&self) -> bool {
+        self.processes.iter().any(|process| process.pending)
+    }
+
+    fn send(&mut self, index: usize, command: &ClientCommand) -> Result<(), Halt> {
+        let process = &mut self.processes[index];
+        let mut line = serde_json::to_vec(command)
+            .map_err(|error| Halt::Client(format!("cannot write a command: {error}")))?;
+        line.push(b'\n');
+        let written = process
+            .stdin
+            .as_mut()
+            .map_or(Err(io::ErrorKind::BrokenPipe.into()), |stdin| {
+                stdin.write_all(&line)
+            });
+        match written {
+            Ok(()) => Ok(()),
+            // What it said before it left is a better reason than a broken pipe.
+            Err(error) => Err(Halt::Client(self.last_words(index).unwrap_or_else(|| {
+                format!("cannot write to the client process: {error}")
+            }))),
+        }
+    }
+
+    /// The reason a client that has left gave, or how it left.
+    fn last_words(&mut self, index: usize) -> Option<String> {
+        while let Ok((from, line)) = self.events.recv_timeout(Duration::from_secs(1)) {
+            match line {
+                Line::Event(ClientEvent::Failed { message }) if from == index => {
+                    return Some(message);
+                }
+                Line::Closed if from == index => return Some(self.processes[index].farewell()),
+                _ => {}
+            }
+        }
+        None
+    }
+
+    /// The next event of any client. Fails if one leaves, breaks the protocol or
+    /// is silent for too long, or if the watch says so.
+    fn event(&mut self, silence: Duration, watch: Watch<'_>) -> Result<(usize, ClientEvent), Halt> {
+        loop {
+            if watch().is_break() {
+                return Err(Halt::Abandoned);
+            }
+            match self.events.recv_timeout(TICK) {
+                Ok((index, Line::Event(event))) => {
+                    self.processes[index].heard = Instant::now();
+                    return Ok((index, event));
+                }
+                Ok((_, Line::Other(line))) => {
+                    let message = format!("the client process wrote `{line}`, which is no event");
+                    return Err(Halt::Client(message));
+                }
+                Ok((index, Line::Closed)) => {
+                    return Err(Halt::Client(self.processes[index].farewell()));
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(Halt::Client("no client process is left".into()));
+                }
+            }
+            let hung = |process: &&Process| process.pending && process.heard.elapsed() > silence;
+            if let Some(process) = self.processes.iter().find(hung) {
+                return Err(Halt::Client(format!(
+                    "the client process said nothing for {} s{}",
+                    silence.as_secs_f32(),
+                    process.log_line(),
+                )));
+            }
+        }
+    }
+}
+
+fn out_of_turn(event: &ClientEvent) -> Halt {
+    let text = serde_json::to_string(event).unwrap_or_default();
+    Halt::Client(format!("the client process said `{text}` out of turn"))
+}
+
+fn sum(phase: Phase, shares: &[Option<Progress>]) -> Progress {
+    let mut all = Progress {
+        phase,
+        done: 0,
+        failed: 0,
+        total: 0,
+    };
+    for share in shares.iter().flatten() {
+        all.done += share.done;
+        all.failed += share.failed;
+        all.total += share.total;
+    }
+    all
+}
+
+fn monotonic_ns() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    // Neither is negative on a clock that starts at boot.
+    now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,176 @@
+//! One client process: started on its CPUs, bound to the life of its parent,
+//! its lines turned into events, its leaving described.
+
+use anyhow::Context as _;
+use rustix::process::{Signal, getpid, getppid, set_parent_process_death_signal};
+use rustix::thread::{CpuSet, sched_setaffinity};
+use std::fs::{File, OpenOptions};
+use std::io::{BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::sync::mpsc::Sender;
+use std::thread;
+use std::time::{Duration, Instant};
+use wsbench_schema::ClientEvent;
+
+/// One client process.
+pub struct Process {
+    child: Child,
+    /// Closed when it is told to stop.
+    pub stdin: Option<ChildStdin>,
+    log: PathBuf,
+    log_start: u64,
+    /// When it last said something, or was last told something.
+    pub heard: Instant,
+    /// Whether something is expected of it.
+    pub pending: bool,
+}
+
+/// What comes out of a client's standard output.
+pub enum Line {
+    /// As the protocol wants it.
+    Event(ClientEvent),
+    /// Anything else.
+    Other(String),
+    /// The end.
+    Closed,
+}
+
+impl Process {
+    /// Starts it; its lines go to `events` under `index`.
+    pub fn start(
+        mut command: Command,
+        cpus: &[u32],
+        log: &Path,
+        index: usize,
+        events: &Sender<(usize, Line)>,
+    ) -> anyhow::Result<Self> {
+        let mut stderr = OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(log)
+            .with_context(|| format!("cannot write the client's log {}", log.display()))?;
+        let log_start = stderr.seek(SeekFrom::End(0)).unwrap_or(0);
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(stderr)
+            // Its own group: Ctrl-C reaches the runner alone, which ends it in order.
+            .process_group(0);
+        bind_to_parent(&mut command, cpu_set(cpus)?);
+        let mut child = command
+            .spawn()
+            .with_context(|| format!("cannot start a client process on CPUs {cpus:?}"))?;
+        let stdin = child.stdin.take();
+        let stdout = child.stdout.take().context("the client has no output")?;
+        let events = events.clone();
+        thread::Builder::new()
+            .name("client-events".into())
+            .spawn(move || {
+                for line in BufReader::new(stdout).lines().map_while(Result::ok) {
+                    let line = match serde_json::from_str(&line) {
+                        Ok(event) => Line::Event(event),
+                        Err(_) => Line::Other(line),
+                    };
+                    if events.send((index, line)).is_err() {
+                        return;
+                    }
+                }
+                let _ = events.send((index, Line::Closed));
+            })
+            .context("cannot start a thread")?;
+        Ok(Self {
+            child,
+            stdin,
+            log: log.into(),
+            log_start,
+            heard: Instant::now(),
+            pending: false,
+        })
+    }
+
+    /// Whether it has exited, waiting until `deadline` if need be.
+    pub fn exit_by(&mut self, deadline: Instant) -> Option<ExitStatus> {
+        loop {
+            if let Ok(Some(status)) = self.child.try_wait() {
+                return Some(status);
+            }
+            if Instant::now() >= deadline {
+                return None;
+            }
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// How a client that closed its output left.
+    pub fn farewell(&mut self) -> String {
+        let how = match self.exit_by(Instant::now() + Duration::from_secs(1)) {
+            Some(status) => describe(status),
+            None => "closed its output".into(),
+        };
+        format!("the client process {how}{}", self.log_line())
+    }
+
+    /// The last line that it wrote to its log, if any, to stand behind a reason.
+    pub fn log_line(&self) -> String {
+        let mut text = Vec::new();
+        let read = File::open(&self.log).and_then(|mut file| {
+            file.seek(SeekFrom::Start(self.log_start))?;
+            file.take(1 << 20).read_to_end(&mut text)
+        });
+        let text = String::from_utf8_lossy(&text);
+        match (read, text.lines().rfind(|line| !line.trim().is_empty())) {
+            (Ok(_), Some(line)) => format!(": {}", line.trim()),
+            _ => String::new(),
+        }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        if !matches!(self.child.try_wait(), Ok(Some(_))) {
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
+    }
+}
+
+/// `exited with code 1`, `was killed by signal 9`.
+pub fn describe(status: ExitStatus) -> String {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("exited with code {code}"),
+        (None, Some(signal)) => format!("was killed by signal {signal}"),
+        (None, None) => "ended".into(),
+    }
+}
+
+fn cpu_set(cpus: &[u32]) -> anyhow::Result<CpuSet> {
+    let mut set = CpuSet::new();
+    for cpu in cpus {
+        let cpu = *cpu as usize;
+        anyhow::ensure!(
+            cpu < CpuSet::MAX_CPU,
+            "CPU {cpu} is beyond what can be pinned"
+        );
+        set.set(cpu);
+    }
+    Ok(set)
+}
+
+/// The process runs on these CPUs and dies when the thread that starts it does.
+fn bind_to_parent(command: &mut Command, cpus: CpuSet) {
+    let parent = getpid();
+    let bind = move || {
+        sched_setaffinity(None, &cpus)?;
+        set_parent_process_death_signal(Some(Signal::KILL))?;
+        // The parent may have died before the signal was asked for.
+        if getppid() == Some(parent) {
+            Ok(())
+        } else {
+            Err(rustix::io::Errno::SRCH.into())
+        }
+    };
+    // SAFETY: between fork and exec there are only system calls, no allocation and no lock.
+    unsafe { command.pre_exec(bind) };
+}

@@ -1,0 +1,183 @@
+//! How far a phase has come: a bar on a terminal, a line a second elsewhere,
+//! nothing for what lasts less than a second. Goes to standard error, so that
+//! standard output holds results alone.
+
+use crate::run::id::Utc;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::io::{IsTerminal as _, stderr};
+use std::time::{Duration, Instant};
+use wsbench_schema::{Phase, Progress};
+
+/// What ends sooner is not shown.
+const QUIET: Duration = Duration::from_millis(900);
+
+/// Shows one phase. Dropping it takes the bar away.
+pub struct Meter {
+    began: Instant,
+    title: String,
+    terminal: bool,
+    bar: Option<ProgressBar>,
+    last: Option<Progress>,
+}
+
+impl Meter {
+    /// Of one phase; `title` stands in front of the bar.
+    pub fn new(title: String) -> Self {
+        Self {
+            began: Instant::now(),
+            title,
+            terminal: stderr().is_terminal(),
+            bar: None,
+            last: None,
+        }
+    }
+
+    /// Takes a report of the client.
+    pub fn update(&mut self, progress: Progress) {
+        if self.began.elapsed() < QUIET {
+            return;
+        }
+        self.last = Some(progress);
+        if self.terminal {
+            let bar = self
+                .bar
+                .get_or_insert_with(|| bar(&self.title, self.began.elapsed()));
+            bar.set_length(progress.total);
+            bar.set_position(progress.done);
+            bar.set_message(message(progress));
+        } else {
+            eprintln!("{} {}", Utc::now(), line(progress));
+        }
+    }
+
+    /// The phase is over. Elsewhere than on a terminal, what was shown on its
+    /// way ends with how it ended.
+    pub fn finish(mut self, done: Option<u64>, failed: u64) {
+        if let (false, Some(last), Some(done)) = (self.terminal, self.last.take(), done) {
+            let end = Progress {
+                done,
+                failed,
+                ..last
+            };
+            if end != last {
+                eprintln!("{} {}", Utc::now(), line(end));
+            }
+        }
+    }
+}
+
+impl Drop for Meter {
+    fn drop(&mut self) {
+        if let Some(bar) = self.bar.take() {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+/// A spinner for work of unknown length, on a terminal; a line elsewhere.
+/// Dropping it takes the spinner away.
+pub struct Spinner(Option<ProgressBar>);
+
+impl Spinner {
+    /// Says what is being done.
+    pub fn new(text: String) -> Self {
+        if !stderr().is_terminal() {
+            eprintln!("{text} ...");
+            return Self(None);
+        }
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+        bar.set_message(text);
+        bar.enable_steady_tick(Duration::from_millis(200));
+        Self(Some(bar))
+    }
+}
+
+impl Drop for Spinner {
+    fn drop(&mut self) {
+        if let Some(bar) = self.0.take() {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+fn bar(title: &str, elapsed: Duration) -> ProgressBar {
+    // Drawn only when the client reports: no thread wakes up during a measurement.
+    let template = "{prefix} [{bar:30}] {pos}/{len} {msg}, {elapsed} so far, {eta} to go";
+    let style = ProgressStyle::with_template(template)
+        .unwrap_or_else(|_| ProgressStyle::default_bar())
+        .progress_chars("=> ");
+    ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr())
+        .with_style(style)
+        .with_prefix(title.to_owned())
+        .with_elapsed(elapsed)
+}
+
+fn unit(phase: Phase) -> &'static str {
+    match phase {
+        Phase::Connect => "clients connected",
+        Phase::Warmup => "warm-up echoes",
+        Phase::Echo => "echoes",
+        Phase::Rate => "messages",
+    }
+}
+
+fn message(progress: Progress) -> String {
+    let unit = unit(progress.phase);
+    match progress.failed {
+        0 => unit.to_owned(),
+        failed => format!("{unit}, {failed} failed"),
+    }
+}
+
+/// `25890 clients connected`, `120000 of 500000 echoes, 3 failed`.
+fn line(progress: Progress) -> String {
+    let (done, total) = (progress.done, progress.total);
+    match progress.phase {
+        Phase::Connect => format!("{done} {}", message(progress)),
+        _ => format!("{done} of {total} {}", message(progress)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn progress(phase: Phase, done: u64, failed: u64) -> Progress {
+        Progress {
+            phase,
+            done,
+            failed,
+            total: 500_000,
+        }
+    }
+
+    #[test]
+    fn lines_read_like_the_originals() {
+        let connect = progress(Phase::Connect, 25_890, 0);
+        assert_eq!(line(connect), "25890 clients connected");
+        let echo = progress(Phase::Echo, 120_000, 3);
+        assert_eq!(line(echo), "120000 of 500000 echoes, 3 failed");
+        let warmup = progress(Phase::Warmup, 1, 0);
+        assert_eq!(line(warmup), "1 of 500000 warm-up echoes");
+    }
+
+    #[test]
+    fn what_lasts_less_than_a_second_is_not_shown() {
+        let mut meter = Meter::new("a".into());
+        meter.update(progress(Phase::Echo, 1, 0));
+        assert!(meter.last.is_none());
+        meter.began = Instant::now() - QUIET;
+        meter.update(progress(Phase::Echo, 2, 0));
+        assert!(meter.last.is_some());
+    }
+
+    #[test]
+    fn the_template_of_the_bar_is_valid() {
+        assert!(
+            ProgressStyle::with_template(
+                "{prefix} [{bar:30}] {pos}/{len} {msg}, {elapsed} so far, {eta} to go"
+            )
+            .is_ok()
+        );
+    }
+}

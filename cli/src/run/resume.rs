@@ -1,0 +1,221 @@
+//! Taking up an interrupted run: which one, whether it is still the same run,
+//! and which of its trials are done.
+
+use anyhow::{Context as _, bail};
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use wsbench_schema::{RunPlan, TrialRecord};
+
+/// Stands for the newest run.
+pub const LATEST: &str = "latest";
+
+/// Folders of all runs, the oldest first. Runs are named by their time; other
+/// folders beside them are not runs.
+pub fn runs(results: &Path) -> Vec<PathBuf> {
+    let is_run = |path: &PathBuf| {
+        let name = path.file_name().and_then(|name| name.to_str());
+        name.is_some_and(|name| name.starts_with(|c: char| c.is_ascii_digit()))
+            && path.join(RunPlan::FILE_NAME).is_file()
+    };
+    let entries = fs::read_dir(results).into_iter().flatten();
+    let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
+    let mut runs: Vec<PathBuf> = paths.filter(is_run).collect();
+    runs.sort();
+    runs
+}
+
+/// Folder of the run to resume: the one that is named, or the newest.
+pub fn find(results: &Path, wanted: &str) -> anyhow::Result<PathBuf> {
+    let runs = runs(results);
+    let Some(newest) = runs.last() else {
+        bail!(
+            "no run to resume in {} (start one: wsbench run)",
+            results.display()
+        );
+    };
+    if wanted == LATEST {
+        return Ok(newest.clone());
+    }
+    let named = runs
+        .iter()
+        .find(|path| path.file_name().is_some_and(|name| name == wanted));
+    match named {
+        Some(path) => Ok(path.clone()),
+        None => bail!(
+            "no run `{wanted}` in {} (the newest is {})",
+            results.display(),
+            newest.file_name().unwrap_or_default().to_string_lossy()
+        ),
+    }
+}
+
+/// What makes `now` another run than `saved`, in words; nothing if it may go on.
+pub fn differences(saved: &RunPlan, now: &RunPlan) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut compare = |name: &str, saved: String, now: String| {
+        if saved != now {
+            found.push(format!("{name} was {saved}, is {now}"));
+        }
+    };
+    let list = |cpus: &[u32]| {
+        let texts: Vec<_> = cpus.iter().map(u32::to_string).collect();
+        texts.join(",")
+    };
+    compare("subjects", saved.subjects.join(" "), now.subjects.join(" "));
+    compare("rounds", saved.rounds.to_string(), now.rounds.to_string());
+    compare("seed", saved.seed.to_string(), now.seed.to_string());
+    compare(
+        "server CPUs",
+        list(&saved.cpus.server),
+        list(&now.cpus.server),
+    );
+    compare(
+        "client CPUs",
+        list(&saved.cpus.client),
+        list(&now.cpus.client),
+    );
+    compare(
+        "runner CPUs",
+        list(&saved.cpus.runner),
+        list(&now.cpus.runner),
+    );
+    let names: BTreeSet<&String> = saved.settings.keys().chain(now.settings.keys()).collect();
+    for name in names {
+        let value = |plan: &RunPlan| plan.settings.get(name).map_or("absent", |v| v).to_owned();
+        compare(name, value(saved), value(now));
+    }
+    if saved.loads != now.loads {
+        let hashes = |plan: &RunPlan| {
+            let hashes: Vec<_> = plan.loads.iter().map(wsbench_schema::Load::hash).collect();
+            hashes.join(" ")
+        };
+        compare("loads", hashes(saved), hashes(now));
+    }
+    found
+}
+
+/// The trials of a run that need not be measured again.
+#[derive(Debug, Default)]
+pub struct Finished {
+    records: Vec<TrialRecord>,
+    names: Vec<String>,
+    /// Files that could not be read and were put aside, with the reason.
+    pub put_aside: Vec<String>,
+}
+
+impl Finished {
+    /// Reads the run's folder. A record that cannot be read is renamed, so that
+    /// it is kept but neither counted nor reported.
+    pub fn read(folder: &Path) -> anyhow::Result<Self> {
+        let mut finished = Self::default();
+        let context = || format!("cannot read {}", folder.display());
+        for entry in fs::read_dir(folder).with_context(context)? {
+            let path = entry.with_context(context)?.path();
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            let is_json = path
+                .extension()
+                .is_some_and(|extension| extension == "json");
+            if is_json && name != RunPlan::FILE_NAME {
+                match TrialRecord::load(&path) {
+                    Ok(record) => finished.records.push(record),
+                    Err(error) => {
+                        let aside = path.with_extension("json.unreadable");
+                        fs::rename(&path, &aside)
+                            .with_context(|| format!("cannot put aside {}", path.display()))?;
+                        finished.put_aside.push(error.to_string());
+                    }
+                }
+            }
+            finished.names.push(name.into_owned());
+        }
+        Ok(finished)
+    }
+
+    /// The record of a trial, if it is there.
+    pub fn record(&self, load_hash: &str, subject: &str, round: u32) -> Option<&TrialRecord> {
+        self.records.iter().rev().find(|record| {
+            record.load_hash == load_hash && record.subject.name == subject && record.round == round
+        })
+    }
+
+    /// The number of the next attempt at a trial, from 1.
+    pub fn next_attempt(&self, load_hash: &str, subject: &str, round: u32) -> u32 {
+        let prefix = format!("{load_hash}-{subject}-r{round}-a");
+        let attempts = self.names.iter().filter_map(|name| {
+            let number = name.strip_prefix(&prefix)?.split('.').next()?;
+            number.parse::<u32>().ok()
+        });
+        attempts.max().unwrap_or(0) + 1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::testing::{plan, record};
+
+    #[test]
+    fn the_newest_run_is_found_and_folders_that_are_no_runs_are_not() {
+        let results = tempfile::tempdir().unwrap();
+        let error = find(results.path(), LATEST).unwrap_err().to_string();
+        assert!(error.starts_with("no run to resume"), "{error}");
+        for name in ["2026-01-01", "2026-01-02", "2026-01-03", "clients"] {
+            fs::create_dir(results.path().join(name)).unwrap();
+        }
+        for name in ["2026-01-01", "2026-01-02", "clients"] {
+            plan(name).save(&results.path().join(name)).unwrap();
+        }
+        let newest = find(results.path(), LATEST).unwrap();
+        assert_eq!(newest, results.path().join("2026-01-02"));
+        let first = find(results.path(), "2026-01-01").unwrap();
+        assert_eq!(first, results.path().join("2026-01-01"));
+        let error = find(results.path(), "axum").unwrap_err().to_string();
+        assert!(error.contains("the newest is 2026-01-02"), "{error}");
+    }
+
+    #[test]
+    fn a_run_that_changed_says_what() {
+        let saved = plan("a");
+        assert!(differences(&saved, &saved).is_empty());
+        let mut now = saved.clone();
+        now.subjects.push("mine".into());
+        now.cpus.server = vec![0, 1];
+        now.settings
+            .insert("version.axum".into(), "axum 0.9.0".into());
+        now.settings.remove("nodelay");
+        now.loads[0].connections += 1;
+        let found = differences(&saved, &now);
+        for expected in [
+            "subjects was axum floor, is axum floor mine",
+            "server CPUs was 0, is 0,1",
+            "version.axum was axum 0.8.9, is axum 0.9.0",
+            "nodelay was true, is absent",
+        ] {
+            assert!(found.iter().any(|text| text == expected), "{found:?}");
+        }
+        assert!(found.last().unwrap().starts_with("loads was "), "{found:?}");
+        assert_eq!(found.len(), 5);
+    }
+
+    #[test]
+    fn readable_records_are_done_and_others_are_measured_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let plan = plan("a");
+        plan.save(folder.path()).unwrap();
+        let hash = plan.loads[0].hash();
+        record(&plan, "axum", 1).save(folder.path()).unwrap();
+        let broken = record(&plan, "floor", 1).save(folder.path()).unwrap();
+        fs::write(&broken, "{\"schema\": 1, ").unwrap();
+        let finished = Finished::read(folder.path()).unwrap();
+        assert!(finished.record(&hash, "axum", 1).is_some());
+        assert!(finished.record(&hash, "axum", 2).is_none());
+        assert!(finished.record(&hash, "floor", 1).is_none());
+        assert_eq!(finished.put_aside.len(), 1);
+        assert!(!broken.exists());
+        let next = |subject, round| finished.next_attempt(&hash, subject, round);
+        assert_eq!((next("axum", 2), next("floor", 1)), (1, 2));
+        // The report can be made although a record was broken.
+        assert_eq!(TrialRecord::load_all(folder.path()).unwrap().len(), 1);
+    }
+}

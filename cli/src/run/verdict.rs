@@ -1,0 +1,182 @@
+//! What a measured phase says about the trial: whether it counts as failed, the
+//! marks of its row, and the short result that is shown at once.
+
+use wsbench_schema::mark::{
+    CLIENT_BOUND, SHARED_CPUS, client_bound, client_busy_permille, server_busy_permille,
+};
+use wsbench_schema::{Phase, PhaseReport, TrialRecord, metric};
+
+/// Why a phase in which nothing succeeded makes the trial a failure.
+pub fn nothing_succeeded(phase: Phase, report: &PhaseReport) -> Option<String> {
+    let count = |name: &str| report.metrics.get(name).copied().unwrap_or(0);
+    if count(metric::SUCCEEDED) > 0 {
+        return None;
+    }
+    let what = match phase {
+        Phase::Connect => "connection",
+        Phase::Warmup | Phase::Echo => "echo",
+        Phase::Rate => "message",
+    };
+    let causes = causes(report.metrics.iter());
+    let causes = match causes.is_empty() {
+        true => String::new(),
+        false => format!(" ({})", causes.join(", ")),
+    };
+    let (failed, planned) = (count(metric::FAILED), count(metric::PLANNED));
+    Some(format!(
+        "no {what} succeeded: {failed} of {planned} failed{causes}"
+    ))
+}
+
+/// `timed_out 3`, the commonest first, from names without the phase.
+fn causes<'a>(metrics: impl Iterator<Item = (&'a String, &'a u64)>) -> Vec<String> {
+    let mut causes: Vec<(&str, u64)> = metrics
+        .filter_map(|(name, count)| {
+            let cause = name.strip_prefix("failed_")?.strip_suffix("_count")?;
+            (*count > 0).then_some((cause, *count))
+        })
+        .collect();
+    causes.sort_by_key(|(cause, count)| (u64::MAX - count, *cause));
+    causes
+        .iter()
+        .map(|(cause, count)| format!("{cause} {count}"))
+        .collect()
+}
+
+/// Adds the marks that the figures and the CPU map call for.
+pub fn add_marks(record: &mut TrialRecord) {
+    if record.cpus.shared {
+        let cpus: Vec<_> = record.cpus.server.iter().map(u32::to_string).collect();
+        let reason = format!("the server's CPUs ({}) are not all its own", cpus.join(","));
+        record.marks.insert(SHARED_CPUS.into(), reason);
+    }
+    let bound: Vec<String> = [Phase::Echo, Phase::Rate]
+        .into_iter()
+        .filter(|phase| client_bound(&record.metrics, *phase) == Some(true))
+        .map(|phase| {
+            let client = client_busy_permille(&record.metrics, phase).unwrap_or(0);
+            let server = server_busy_permille(&record.metrics, phase).unwrap_or(0);
+            let percent = |permille: u64| format!("{}.{} %", permille / 10, permille % 10);
+            let (client, server) = (percent(client), percent(server));
+            format!("{phase}: client CPUs {client} busy, server CPUs {server}")
+        })
+        .collect();
+    if !bound.is_empty() {
+        record.marks.insert(CLIENT_BOUND.into(), bound.join("; "));
+    }
+}
+
+/// `echo 118,204 TPS  0 failed`, for each measured phase; connections alone if
+/// there is no other.
+pub fn short(record: &TrialRecord) -> String {
+    let loops = [Phase::Echo, Phase::Rate];
+    let measured = |phase: &Phase| record.metric(*phase, metric::SUCCEEDED).is_some();
+    let mut phases: Vec<Phase> = loops.into_iter().filter(measured).collect();
+    if phases.is_empty() && measured(&Phase::Connect) {
+        phases.push(Phase::Connect);
+    }
+    let shown = phases.into_iter().map(|phase| {
+        let count = |name: &str| record.metric(phase, name).unwrap_or(0);
+        let (succeeded, elapsed) = (count(metric::SUCCEEDED), count(metric::ELAPSED));
+        let speed = match u128::from(succeeded) * 1_000_000_000 / u128::from(elapsed.max(1)) {
+            // Without a time there is no speed.
+            _ if elapsed == 0 => "-".into(),
+            speed => grouped(speed),
+        };
+        let failed = grouped(count(metric::FAILED).into());
+        format!("{phase} {speed} {}  {failed} failed", unit(phase))
+    });
+    shown.collect::<Vec<_>>().join("  ")
+}
+
+fn unit(phase: Phase) -> &'static str {
+    match phase {
+        Phase::Connect => "connections/s",
+        Phase::Warmup | Phase::Echo => "TPS",
+        Phase::Rate => "messages/s",
+    }
+}
+
+/// `118,204`.
+fn grouped(number: u128) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::testing::{plan, record};
+    use wsbench_schema::metric::failed_by;
+
+    fn report(metrics: &[(String, u64)]) -> PhaseReport {
+        PhaseReport {
+            metrics: metrics.iter().cloned().collect(),
+            ..PhaseReport::default()
+        }
+    }
+
+    #[test]
+    fn a_phase_without_success_names_its_causes() {
+        let failing = [
+            (metric::PLANNED.to_owned(), 9),
+            (metric::SUCCEEDED.to_owned(), 0),
+            (metric::FAILED.to_owned(), 8),
+            (failed_by("refused"), 2),
+            (failed_by("timed_out"), 6),
+            (failed_by("corrupt"), 0),
+        ];
+        assert_eq!(
+            nothing_succeeded(Phase::Connect, &report(&failing)).unwrap(),
+            "no connection succeeded: 8 of 9 failed (timed_out 6, refused 2)"
+        );
+        let one = [(metric::SUCCEEDED.to_owned(), 1)];
+        assert_eq!(nothing_succeeded(Phase::Echo, &report(&one)), None);
+        assert!(nothing_succeeded(Phase::Echo, &report(&[])).is_some());
+    }
+
+    #[test]
+    fn a_busy_client_and_shared_cpus_are_marked() {
+        let mut trial = record(&plan("a"), "axum", 1);
+        add_marks(&mut trial);
+        assert!(trial.marks.is_empty());
+        trial.cpus.shared = true;
+        for (name, value) in [
+            (metric::CLIENT_CPU, 981),
+            (metric::CLIENT_WINDOW, 1000),
+            (metric::CLIENT_CPUS, 1),
+            (metric::SERVER_CPU, 450),
+            (metric::SERVER_WINDOW, 1000),
+            (metric::SERVER_CPUS, 1),
+        ] {
+            trial.metrics.insert(Phase::Echo.metric(name), value);
+        }
+        add_marks(&mut trial);
+        assert_eq!(
+            trial.marks[CLIENT_BOUND],
+            "echo: client CPUs 98.1 % busy, server CPUs 45.0 %"
+        );
+        assert!(trial.marks.contains_key(SHARED_CPUS));
+    }
+
+    #[test]
+    fn the_short_result_is_speed_and_failures() {
+        let mut trial = record(&plan("a"), "axum", 1);
+        assert_eq!(short(&trial), "echo 100 TPS  0 failed");
+        let succeeded = Phase::Echo.metric(metric::SUCCEEDED);
+        trial.metrics.insert(succeeded, 1_182_043);
+        assert_eq!(short(&trial), "echo 118,204 TPS  0 failed");
+        trial.metrics.clear();
+        assert_eq!(short(&trial), "");
+        let connected = Phase::Connect.metric(metric::SUCCEEDED);
+        trial.metrics.insert(connected, 5);
+        assert_eq!(short(&trial), "connect - connections/s  0 failed");
+    }
+}
