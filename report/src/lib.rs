@@ -1,1 +1,151 @@
-//! Placeholder until the crate's first commit.
+//! Records in, tables out: markdown files and a terminal's view of the same.
+//!
+//! This crate knows the records and nothing of how they came to be. Percentiles,
+//! percent signs and "1.91G" exist only here; see [`units`].
+
+pub mod block;
+pub mod latency;
+pub mod machine;
+pub mod markdown;
+pub mod marks;
+pub mod notes;
+pub mod row;
+pub mod section;
+pub mod stats;
+pub mod table;
+pub mod tables;
+pub mod terminal;
+pub mod text;
+pub mod units;
+
+#[cfg(test)]
+mod example;
+#[cfg(test)]
+mod snapshots;
+
+pub use block::block;
+pub use terminal::terminal_width;
+
+use machine::Heading;
+use section::Section;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use thiserror::Error;
+use wsbench_schema::{HistogramError, RunPlan, TrialRecord};
+
+/// A report that cannot be made or written.
+#[derive(Debug, Error)]
+pub enum ReportError {
+    /// A latency cannot be read.
+    #[error("{subject}: {histogram}: {source} (measure this subject again)")]
+    Histogram {
+        /// Whose.
+        subject: String,
+        /// Which.
+        histogram: String,
+        /// Why.
+        source: HistogramError,
+    },
+    /// A record was copied in from another run.
+    #[error(
+        "{record} belongs to run `{found}`, not `{expected}` (move it back: runs are not mixed)"
+    )]
+    OtherRun {
+        /// The record's file name.
+        record: String,
+        /// What it belongs to.
+        found: String,
+        /// What the report is about.
+        expected: String,
+    },
+    /// A prefix or suffix would name another folder.
+    #[error("`{0}` in a report's file name: it must not contain `/` (choose the folder instead)")]
+    FileName(String),
+    /// The file system refused.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file or folder.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// A run, made ready to be shown.
+#[derive(Clone, Debug)]
+pub struct Report {
+    run: String,
+    heading: Heading,
+    sections: Vec<Section>,
+}
+
+impl Report {
+    /// Groups the records by load and subject; of a repeated trial the highest
+    /// attempt counts. A run without any record still has a report.
+    ///
+    /// # Errors
+    /// If a record belongs to another run or holds a damaged histogram.
+    pub fn new(plan: &RunPlan, records: &[TrialRecord]) -> Result<Self, ReportError> {
+        let trials = section::last_attempts(plan, records)?;
+        Ok(Self {
+            run: plan.run.clone(),
+            heading: Heading::new(plan, &trials),
+            sections: section::sections(plan, &trials)?,
+        })
+    }
+
+    /// The run's identifier.
+    #[must_use]
+    pub fn run(&self) -> &str {
+        &self.run
+    }
+
+    /// All tables in one document.
+    #[must_use]
+    pub fn markdown(&self) -> String {
+        markdown::document(self, &tables::all())
+    }
+
+    /// All tables for a terminal of `width` columns (see [`terminal_width`]), or
+    /// in a fixed layout.
+    #[must_use]
+    pub fn terminal(&self, width: Option<u16>) -> String {
+        terminal::document(self, &tables::all(), width)
+    }
+
+    /// Writes `<prefix>report<suffix>.md` and one file a table (`compact`,
+    /// `connections`, `echo`, `rate`), and says which. All of them are written
+    /// always, so that none of an earlier run is left beside them.
+    ///
+    /// # Errors
+    /// If the file system refuses, or prefix or suffix contains a `/`.
+    pub fn write(
+        &self,
+        folder: &Path,
+        prefix: &str,
+        suffix: &str,
+    ) -> Result<Vec<PathBuf>, ReportError> {
+        for part in [prefix, suffix] {
+            if part.contains(['/', '\0']) {
+                return Err(ReportError::FileName(part.to_owned()));
+            }
+        }
+        let io = |path: &Path, source| ReportError::Io {
+            path: path.to_owned(),
+            source,
+        };
+        fs::create_dir_all(folder).map_err(|source| io(folder, source))?;
+        let mut documents = vec![("report", self.markdown())];
+        for table in tables::all() {
+            documents.push((table.file, markdown::document(self, &[table])));
+        }
+        let mut paths = Vec::new();
+        for (name, text) in documents {
+            let path = folder.join(format!("{prefix}{name}{suffix}.md"));
+            fs::write(&path, text).map_err(|source| io(&path, source))?;
+            paths.push(path);
+        }
+        Ok(paths)
+    }
+}

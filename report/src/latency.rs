@@ -1,0 +1,141 @@
+//! Latencies of all rounds together: histograms are merged, percentiles are
+//! read from the sum, and none is shown that its samples cannot support.
+//!
+//! A percentile of each round averaged over rounds is the percentile of
+//! nothing; see Gil Tene, "How NOT to Measure Latency".
+
+use hdrhistogram::Histogram;
+use wsbench_schema::{HistogramError, decode_histogram, latency_histogram};
+
+/// Percentiles that a report can show, in thousandths.
+pub const PERMILLES: [u64; 6] = [500, 750, 900, 950, 990, 999];
+
+/// What a report shows of a latency, in nanoseconds and to three significant
+/// digits, as the histograms keep them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Latency {
+    /// The shortest.
+    pub min_ns: f64,
+    /// The arithmetic mean.
+    pub mean_ns: f64,
+    /// The longest.
+    pub max_ns: f64,
+    /// One for each of [`PERMILLES`]; `None` where the samples are too few.
+    percentiles_ns: [Option<f64>; PERMILLES.len()],
+}
+
+impl Latency {
+    /// Reads the histograms of the rounds and merges them; `None` if nothing
+    /// was recorded in any of them.
+    ///
+    /// # Errors
+    /// If a text is no histogram.
+    pub fn merged<'a>(
+        texts: impl IntoIterator<Item = &'a str>,
+    ) -> Result<Option<Self>, HistogramError> {
+        let mut all = latency_histogram();
+        all.auto(true);
+        for text in texts {
+            all.add(decode_histogram(text)?)
+                .map_err(|error| HistogramError::Form(error.to_string()))?;
+        }
+        Ok((!all.is_empty()).then(|| Self::of(&all)))
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "three digits are kept anyway")]
+    fn of(histogram: &Histogram<u64>) -> Self {
+        let samples = histogram.len();
+        let percentile = |permille: u64| {
+            let supported = supports(samples, permille);
+            supported.then(|| histogram.value_at_quantile(permille as f64 / 1000.0) as f64)
+        };
+        Self {
+            min_ns: histogram.min() as f64,
+            mean_ns: histogram.mean(),
+            max_ns: histogram.max() as f64,
+            percentiles_ns: PERMILLES.map(percentile),
+        }
+    }
+
+    /// The latency that `permille` thousandths of the samples do not exceed;
+    /// `None` if the samples are too few or it is not one of [`PERMILLES`].
+    #[must_use]
+    pub fn percentile_ns(&self, permille: u64) -> Option<f64> {
+        let index = PERMILLES.iter().position(|known| *known == permille)?;
+        self.percentiles_ns[index]
+    }
+}
+
+/// A percentile needs at least one sample beyond it: 1,000 for TP99.9, 100 for
+/// TP99, 2 for TP50.
+fn supports(samples: u64, permille: u64) -> bool {
+    u128::from(samples) * u128::from(1000 - permille) >= 1000
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wsbench_schema::encode_histogram;
+
+    fn histogram(latencies_ns: impl IntoIterator<Item = u64>) -> String {
+        let mut histogram = latency_histogram();
+        for latency in latencies_ns {
+            histogram.record(latency).unwrap();
+        }
+        encode_histogram(&histogram)
+    }
+
+    fn close(value: Option<f64>, expected: f64) {
+        let value = value.expect("a percentile");
+        assert!((value / expected - 1.0).abs() < 0.002, "{value}");
+    }
+
+    #[test]
+    fn rounds_are_merged_and_not_averaged() {
+        // 990 echoes of 1 ms in one round, 10 of 100 ms in another: TP50 of the
+        // rounds averages to 50.5 ms, but half of all echoes took 1 ms.
+        let fast = histogram(std::iter::repeat_n(1_000_000, 990));
+        let slow = histogram(std::iter::repeat_n(100_000_000, 10));
+        let latency = Latency::merged([fast.as_str(), &slow]).unwrap().unwrap();
+        close(latency.percentile_ns(500), 1e6);
+        close(latency.percentile_ns(990), 1e6);
+        close(latency.percentile_ns(999), 1e8);
+        close(Some(latency.min_ns), 1e6);
+        close(Some(latency.max_ns), 1e8);
+        close(Some(latency.mean_ns), 1.99e6);
+    }
+
+    #[test]
+    fn a_percentile_needs_a_sample_beyond_it() {
+        for (permille, needed) in [
+            (500, 2),
+            (750, 4),
+            (900, 10),
+            (950, 20),
+            (990, 100),
+            (999, 1000),
+        ] {
+            for (samples, shown) in [(needed - 1, false), (needed, true)] {
+                let text = histogram(std::iter::repeat_n(5000, samples));
+                let latency = Latency::merged([text.as_str()]).unwrap().unwrap();
+                let percentile = latency.percentile_ns(permille);
+                assert_eq!(percentile.is_some(), shown, "{permille} of {samples}");
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_recorded_is_no_latency_and_damage_is_an_error() {
+        let empty = histogram([]);
+        assert_eq!(Latency::merged([empty.as_str()]).unwrap(), None);
+        assert_eq!(Latency::merged([]).unwrap(), None);
+        assert!(Latency::merged(["damaged"]).is_err());
+    }
+
+    #[test]
+    fn a_percentile_that_is_not_kept_is_missing() {
+        let text = histogram(std::iter::repeat_n(5000, 100_000));
+        let latency = Latency::merged([text.as_str()]).unwrap().unwrap();
+        assert_eq!(latency.percentile_ns(800), None);
+    }
+}

@@ -1,0 +1,222 @@
+//! What a reader must know before comparing a row: a symbol in the row, and a
+//! line under the table that explains it and names the rows.
+
+use crate::row::Row;
+use std::collections::{BTreeMap, BTreeSet};
+use wsbench_schema::{TrialRecord, mark, metric};
+
+/// One mark of one row.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Flag {
+    /// What stands in the row.
+    pub symbol: String,
+    /// What it means.
+    pub meaning: String,
+}
+
+impl Flag {
+    fn new(symbol: &str, meaning: impl Into<String>) -> Self {
+        Self {
+            symbol: symbol.to_owned(),
+            meaning: meaning.into(),
+        }
+    }
+}
+
+/// Every mark of a row, in the order in which they are shown.
+#[must_use]
+pub fn flags(row: &Row<'_>) -> Vec<Flag> {
+    let mut flags = Vec::new();
+    flags.extend(failed_rounds(row));
+    flags.extend(client_bound(row));
+    flags.extend(recorded(row));
+    flags
+}
+
+fn failed_rounds(row: &Row<'_>) -> Option<Flag> {
+    let failed = &row.subject.failed;
+    let causes: BTreeSet<String> = failed
+        .iter()
+        .map(|round| format!("{}: {}", round.stage, round.reason))
+        .collect();
+    let causes = causes.into_iter().collect::<Vec<_>>().join("; ");
+    let (count, rounds) = (failed.len(), row.subject.rounds());
+    let meaning = format!("{count} of {rounds} rounds failed and are in no figure ({causes})");
+    (count > 0).then(|| Flag::new("F", meaning))
+}
+
+/// Whether the row shows the client's limit. Where that cannot be told, the row
+/// says so: silence would read as "no".
+fn client_bound(row: &Row<'_>) -> Vec<Flag> {
+    let measured = |trial: &&TrialRecord| trial.metric(row.phase, metric::SUCCEEDED).is_some();
+    let trials: Vec<&TrialRecord> = row.subject.completed.iter().filter(measured).collect();
+    let judged = |verdict: Option<bool>| {
+        let verdicts = trials
+            .iter()
+            .map(|trial| mark::client_bound(&trial.metrics, row.phase));
+        verdicts.filter(|found| *found == verdict).count()
+    };
+    let (bound, unknown, rounds) = (judged(Some(true)), judged(None), trials.len());
+    let mut flags = Vec::new();
+    if bound > 0 {
+        let meaning = format!(
+            "client-bound: the client's CPUs were at least {} % busy while the server's were under {} %; \
+             the row shows the client's limit ({bound} of {rounds} rounds)",
+            mark::CLIENT_BUSY_PERMILLE / 10,
+            mark::SERVER_BUSY_PERMILLE / 10,
+        );
+        flags.push(Flag::new("C", meaning));
+    }
+    if unknown > 0 {
+        let meaning = format!(
+            "not known whether the client was the limit: CPU of server or client was not measured \
+             ({unknown} of {rounds} rounds)"
+        );
+        flags.push(Flag::new("?", meaning));
+    }
+    flags
+}
+
+/// The marks that stand in the records. `client_bound` is not read from there,
+/// because it differs from phase to phase.
+fn recorded(row: &Row<'_>) -> BTreeSet<Flag> {
+    let trials = row.subject.completed.iter();
+    trials
+        .flat_map(|trial| &trial.marks)
+        .filter(|(name, _)| *name != mark::CLIENT_BOUND)
+        .map(|(name, reason)| match name.as_str() {
+            mark::SHARED_CPUS => Flag::new("S", format!("server and client shared CPUs: {reason}")),
+            mark::UNVERIFIED => Flag::new("U", format!("timed although unverified: {reason}")),
+            other => Flag::new(other, reason.as_str()),
+        })
+        .collect()
+}
+
+/// The symbols of a row.
+#[must_use]
+pub fn symbols(row: &Row<'_>) -> String {
+    let mut symbols: Vec<String> = flags(row).into_iter().map(|flag| flag.symbol).collect();
+    symbols.dedup();
+    symbols.join(" ")
+}
+
+/// A line for each mark and meaning, with the rows that it holds for.
+#[must_use]
+pub fn explanations(rows: &[Row<'_>]) -> Vec<String> {
+    let mut holders: BTreeMap<Flag, Vec<&str>> = BTreeMap::new();
+    for row in rows {
+        for flag in flags(row) {
+            holders.entry(flag).or_default().push(&row.subject.name);
+        }
+    }
+    holders
+        .into_iter()
+        .map(|(Flag { symbol, meaning }, names)| {
+            let names = if names.len() == rows.len() && names.len() > 1 {
+                "all rows".to_owned()
+            } else {
+                names.join(", ")
+            };
+            format!("{symbol} ({names}): {meaning}")
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::example;
+    use crate::section::Subject;
+    use wsbench_schema::Phase;
+
+    fn row<'a>(subject: &'a Subject, trial: &'a TrialRecord, phase: Phase) -> Row<'a> {
+        Row {
+            load: &trial.load,
+            subject,
+            phase,
+            yardstick: None,
+        }
+    }
+
+    fn symbols_of(trials: &[TrialRecord], phase: Phase) -> String {
+        let subject = Subject::new("axum", trials.to_vec(), Vec::new()).unwrap();
+        symbols(&row(&subject, &trials[0], phase))
+    }
+
+    /// The client's one CPU fully used, the server's half.
+    fn bound(phase: Phase) -> TrialRecord {
+        let mut trial = example::trial("axum", 1);
+        for (name, value) in [
+            (metric::CLIENT_CPU, 1_000_000_000),
+            (metric::CLIENT_WINDOW, 1_000_000_000),
+            (metric::CLIENT_CPUS, 1),
+            (metric::SERVER_CPU, 500_000_000),
+            (metric::SERVER_WINDOW, 1_000_000_000),
+            (metric::SERVER_CPUS, 1),
+        ] {
+            trial.metrics.insert(phase.metric(name), value);
+        }
+        trial
+    }
+
+    #[test]
+    fn client_bound_is_judged_for_each_phase_by_itself() {
+        assert_eq!(symbols_of(&[bound(Phase::Echo)], Phase::Echo), "C");
+        assert_eq!(symbols_of(&[bound(Phase::Echo)], Phase::Connect), "");
+        assert_eq!(symbols_of(&[bound(Phase::Connect)], Phase::Connect), "C");
+    }
+
+    #[test]
+    fn a_recorded_client_bound_mark_is_not_believed() {
+        let mut trial = example::trial("axum", 1);
+        trial
+            .marks
+            .insert(mark::CLIENT_BOUND.into(), "echo only".into());
+        assert_eq!(symbols_of(&[trial], Phase::Rate), "");
+    }
+
+    #[test]
+    fn what_cannot_be_judged_says_so() {
+        let mut trial = example::trial("axum", 1);
+        let name = Phase::Echo.metric(metric::SERVER_CPU);
+        trial.metrics.remove(&name);
+        assert_eq!(symbols_of(&[trial], Phase::Echo), "?");
+    }
+
+    #[test]
+    fn a_phase_that_did_not_run_is_not_judged() {
+        assert_eq!(
+            symbols_of(&[example::empty("axum", 1)], Phase::Echo),
+            "",
+            "no figures, no verdict"
+        );
+    }
+
+    #[test]
+    fn equal_marks_share_a_line_that_names_their_rows() {
+        let mut one = bound(Phase::Echo);
+        let reason = "CPU 0 for both";
+        one.marks.insert(mark::SHARED_CPUS.into(), reason.into());
+        let mut two = example::trial("axum", 1);
+        two.marks.insert(mark::SHARED_CPUS.into(), reason.into());
+        two.marks
+            .insert("turbo".into(), "the clock was not fixed".into());
+        let subjects = [("a", &one), ("b", &two)]
+            .map(|(name, trial)| Subject::new(name, vec![trial.clone()], Vec::new()).unwrap());
+        let rows = [
+            row(&subjects[0], &one, Phase::Echo),
+            row(&subjects[1], &two, Phase::Echo),
+        ];
+        let lines = explanations(&rows);
+        assert!(
+            lines[0].starts_with("C (a): client-bound: the client's CPUs were at least 95 % busy")
+        );
+        assert!(lines[0].ends_with("(1 of 1 rounds)"));
+        assert_eq!(
+            lines[1],
+            "S (all rows): server and client shared CPUs: CPU 0 for both"
+        );
+        assert_eq!(lines[2], "turbo (b): the clock was not fixed");
+        assert_eq!(symbols(&rows[1]), "S turbo");
+    }
+}

@@ -1,0 +1,245 @@
+//! Which trials belong together: one section a load, one subject a row, of
+//! each repeated trial the last attempt.
+
+use crate::ReportError;
+use crate::latency::Latency;
+use std::collections::BTreeMap;
+use wsbench_schema::{Load, Outcome, RunPlan, TrialRecord};
+
+/// All trials under one load: only these are compared with each other.
+#[derive(Clone, Debug)]
+pub struct Section {
+    /// What was done.
+    pub load: Load,
+    /// [`Load::hash`] of it.
+    pub load_hash: String,
+    /// Those with at least one record, in the order of the plan.
+    pub subjects: Vec<Subject>,
+    /// Planned subjects without any record.
+    pub waiting: Vec<String>,
+}
+
+/// All rounds of one subject under one load.
+#[derive(Clone, Debug)]
+pub struct Subject {
+    /// The folder's name, with `-<variant>` behind it for a variant.
+    pub name: String,
+    /// The rounds that count. Their histograms are in `latencies` instead.
+    pub completed: Vec<TrialRecord>,
+    /// The rounds that do not.
+    pub failed: Vec<FailedRound>,
+    /// Of the completed rounds together, under the name of the histogram.
+    pub latencies: BTreeMap<String, Latency>,
+}
+
+/// A round without figures.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct FailedRound {
+    /// Where it ended.
+    pub stage: String,
+    /// What happened.
+    pub reason: String,
+}
+
+impl Subject {
+    /// Takes the figures of the completed rounds together.
+    ///
+    /// # Errors
+    /// If a histogram of theirs cannot be read.
+    pub fn new(
+        name: &str,
+        mut completed: Vec<TrialRecord>,
+        failed: Vec<FailedRound>,
+    ) -> Result<Self, ReportError> {
+        let mut texts: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for trial in &mut completed {
+            for (name, text) in std::mem::take(&mut trial.histograms) {
+                texts.entry(name).or_default().push(text);
+            }
+        }
+        let mut latencies = BTreeMap::new();
+        for (histogram, texts) in texts {
+            let merged = Latency::merged(texts.iter().map(String::as_str)).map_err(|source| {
+                ReportError::Histogram {
+                    subject: name.to_owned(),
+                    histogram: histogram.clone(),
+                    source,
+                }
+            })?;
+            if let Some(latency) = merged {
+                latencies.insert(histogram, latency);
+            }
+        }
+        Ok(Self {
+            name: name.to_owned(),
+            completed,
+            failed,
+            latencies,
+        })
+    }
+
+    /// Rounds that were tried.
+    #[must_use]
+    pub fn rounds(&self) -> usize {
+        self.completed.len() + self.failed.len()
+    }
+}
+
+/// Of each trial the highest attempt, in order of load, subject and round.
+///
+/// # Errors
+/// If a record belongs to another run.
+pub fn last_attempts<'a>(
+    plan: &RunPlan,
+    records: &'a [TrialRecord],
+) -> Result<Vec<&'a TrialRecord>, ReportError> {
+    let mut last: BTreeMap<_, &TrialRecord> = BTreeMap::new();
+    for record in records {
+        if record.run != plan.run {
+            return Err(ReportError::OtherRun {
+                record: record.file_name(),
+                found: record.run.clone(),
+                expected: plan.run.clone(),
+            });
+        }
+        let trial = (&record.load_hash, &record.subject.name, record.round);
+        let kept = last.entry(trial).or_insert(record);
+        if record.attempt > kept.attempt {
+            *kept = record;
+        }
+    }
+    Ok(last.into_values().collect())
+}
+
+/// The loads of the plan in its order, then those that are not in it.
+///
+/// # Errors
+/// If a histogram of a completed trial cannot be read.
+pub fn sections(plan: &RunPlan, trials: &[&TrialRecord]) -> Result<Vec<Section>, ReportError> {
+    let mut loads: Vec<(String, &Load)> = Vec::new();
+    let planned = plan.loads.iter().map(|load| (load.hash(), load));
+    let measured = trials.iter().map(|t| (t.load_hash.clone(), &t.load));
+    for (hash, load) in planned.chain(measured) {
+        if loads.iter().all(|(known, _)| *known != hash) {
+            loads.push((hash, load));
+        }
+    }
+    loads
+        .into_iter()
+        .map(|(hash, load)| section(plan, trials, hash, load))
+        .collect()
+}
+
+fn section(
+    plan: &RunPlan,
+    trials: &[&TrialRecord],
+    load_hash: String,
+    load: &Load,
+) -> Result<Section, ReportError> {
+    let of_load = || trials.iter().filter(|trial| trial.load_hash == load_hash);
+    let mut names: Vec<&str> = Vec::new();
+    let planned = plan.subjects.iter().map(String::as_str);
+    for name in planned.chain(of_load().map(|trial| trial.subject.name.as_str())) {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    let (mut subjects, mut waiting) = (Vec::new(), Vec::new());
+    for name in names {
+        let (mut completed, mut failed) = (Vec::new(), Vec::new());
+        for trial in of_load().filter(|trial| trial.subject.name == name) {
+            match &trial.outcome {
+                Outcome::Completed => completed.push((*trial).clone()),
+                Outcome::Failed { stage, reason } => failed.push(FailedRound {
+                    stage: stage.clone(),
+                    reason: reason.clone(),
+                }),
+            }
+        }
+        if completed.is_empty() && failed.is_empty() {
+            waiting.push(name.to_owned());
+        } else {
+            subjects.push(Subject::new(name, completed, failed)?);
+        }
+    }
+    Ok(Section {
+        load: load.clone(),
+        load_hash,
+        subjects,
+        waiting,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::example;
+    use wsbench_schema::Phase;
+    use wsbench_schema::metric::{ECHO_LATENCY, SUCCEEDED};
+
+    fn build(plan: &RunPlan, records: &[TrialRecord]) -> Vec<Section> {
+        sections(plan, &last_attempts(plan, records).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn the_last_attempt_of_a_trial_counts() {
+        let mut again = example::trial("axum", 1);
+        again.attempt = 2;
+        let name = Phase::Echo.metric(SUCCEEDED);
+        again.metrics.insert(name, 7);
+        let failed = example::failed("axum", 1, "start", "port in use");
+        for records in [[again.clone(), failed.clone()], [failed, again]] {
+            let sections = build(&example::plan(&["axum"], 1), &records);
+            let subject = &sections[0].subjects[0];
+            assert!(subject.failed.is_empty());
+            let succeeded = subject.completed[0].metric(Phase::Echo, SUCCEEDED);
+            assert_eq!(succeeded, Some(7));
+        }
+    }
+
+    #[test]
+    fn only_equal_loads_share_a_section() {
+        let mut other = example::trial("axum", 1);
+        other.load.payload_bytes = 4096;
+        other.load_hash = other.load.hash();
+        let records = [example::trial("axum", 1), other.clone()];
+        let mut plan = example::plan(&["axum"], 1);
+        let found = build(&plan, &records);
+        assert_eq!(found.len(), 2);
+        assert_eq!(found[1].load_hash, other.load_hash);
+        // The plan's order is the report's.
+        plan.loads.insert(0, other.load.clone());
+        assert_eq!(build(&plan, &records)[0].load_hash, other.load_hash);
+        assert!(found.iter().all(|section| section.subjects.len() == 1));
+    }
+
+    #[test]
+    fn failed_rounds_are_kept_apart_and_unmeasured_subjects_named() {
+        let records = [
+            example::trial("axum", 1),
+            example::failed("axum", 2, "echo", "the server died"),
+            example::trial("late", 1),
+        ];
+        let found = build(&example::plan(&["floor", "axum"], 2), &records);
+        let names: Vec<_> = found[0].subjects.iter().map(|s| &s.name).collect();
+        assert_eq!(names, ["axum", "late"]);
+        assert_eq!(found[0].waiting, ["floor"]);
+        let axum = &found[0].subjects[0];
+        assert_eq!((axum.completed.len(), axum.failed.len()), (1, 1));
+        assert_eq!(axum.failed[0].stage, "echo");
+    }
+
+    #[test]
+    fn a_damaged_histogram_and_a_foreign_record_are_named() {
+        let mut damaged = example::trial("axum", 1);
+        let name = Phase::Echo.metric(ECHO_LATENCY);
+        damaged.histograms.insert(name, "damaged".into());
+        let plan = example::plan(&["axum"], 1);
+        let error = sections(&plan, &[&damaged]).unwrap_err().to_string();
+        assert!(error.starts_with("axum: echo.latency_ns: "), "{error}");
+        let mut foreign = example::trial("axum", 1);
+        foreign.run = "other".into();
+        let error = last_attempts(&plan, &[foreign]).unwrap_err().to_string();
+        assert!(error.contains("run `other`, not `example`"), "{error}");
+    }
+}

@@ -1,0 +1,209 @@
+//! What a reader sees, pinned: a change here is a change of the report.
+
+use crate::{Report, block, example};
+use insta::assert_snapshot;
+use wsbench_schema::{Phase, RunPlan, TrialRecord, mark, metric};
+
+/// Three subjects and a floor over three rounds: one clean, one with a failed
+/// round and lost echoes, one that never started.
+fn run() -> (RunPlan, Vec<TrialRecord>) {
+    let subjects = ["axum", "fastwebsockets", "broken", "actix_web", "floor"];
+    let plan = example::plan(&subjects, 3);
+    let mut records = Vec::new();
+    for round in 1..=3 {
+        let pace = [100, 104, 98][round as usize - 1];
+        records.push(example::paced("axum", round, pace));
+        records.push(example::paced("floor", round, pace * 6 / 10));
+        let reason = "no listener on 10001-10010 after 10s | see `broken.log`";
+        records.push(example::failed("broken", round, "start", reason));
+    }
+    let mut lossy = example::paced("fastwebsockets", 1, 90);
+    for (name, value) in [
+        (metric::SUCCEEDED, 99_988),
+        (metric::FAILED, 12),
+        ("failed_lost_count", 8),
+        ("failed_wrong_payload_count", 4),
+        (metric::CONNECTIONS_LOST, 12),
+    ] {
+        lossy.metrics.insert(Phase::Echo.metric(name), value);
+    }
+    lossy
+        .marks
+        .insert(mark::SHARED_CPUS.into(), "CPU 1 for both".into());
+    records.push(lossy);
+    records.push(example::paced("fastwebsockets", 2, 91));
+    records.push(example::failed(
+        "fastwebsockets",
+        3,
+        "echo",
+        "the server died of signal 11",
+    ));
+    (plan, records)
+}
+
+fn report() -> Report {
+    let (plan, records) = run();
+    Report::new(&plan, &records).unwrap()
+}
+
+#[test]
+fn markdown_of_a_run_with_every_kind_of_row() {
+    assert_snapshot!(report().markdown());
+}
+
+#[test]
+fn terminal_in_a_fixed_layout() {
+    assert_snapshot!(report().terminal(None));
+}
+
+#[test]
+fn terminal_of_80_columns() {
+    let text = report().terminal(Some(80));
+    assert_snapshot!(text);
+    for line in text.lines() {
+        assert!(line.chars().count() <= 80, "{line}");
+    }
+}
+
+#[test]
+fn a_failure_is_never_shown_as_none() {
+    let text = report().markdown();
+    let row = |from: &str, name: &str| -> Vec<String> {
+        let table = &text[text.find(from).unwrap()..];
+        let prefix = format!("| {name} ");
+        let row = table.lines().find(|line| line.starts_with(&prefix));
+        row.unwrap()
+            .split('|')
+            .map(|c| c.trim().to_owned())
+            .collect()
+    };
+    let lossy = row("### Compact", "fastwebsockets");
+    assert_eq!(lossy[3..6], ["200000", "199988", "12"]);
+    assert!(text.contains("fastwebsockets: 12 failed (lost 8, wrong payload 4)."));
+    let broken = row("### BenchEcho", "broken");
+    assert!(broken[2].starts_with("FAILED (start: no listener"));
+    assert!(broken[4..].iter().all(|cell| cell != "0"));
+}
+
+#[test]
+fn a_table_has_as_many_cells_in_every_line() {
+    let text = report().markdown();
+    let count = |line: &str| line.replace("\\|", "").matches('|').count();
+    let lines: Vec<&str> = text.lines().collect();
+    let mut tables = 0;
+    for pair in lines.windows(2).filter(|pair| pair[1].starts_with('|')) {
+        if pair[0].starts_with('|') {
+            assert_eq!(count(pair[0]), count(pair[1]), "{}", pair[1]);
+        } else {
+            tables += 1;
+        }
+    }
+    assert_eq!(tables, 4);
+}
+
+#[test]
+fn block_of_a_trial() {
+    let trial = example::trial("axum", 1);
+    assert_snapshot!(block(&trial, true));
+    assert!(!block(&trial, false).contains("TP50"));
+}
+
+#[test]
+fn block_of_a_trial_that_died() {
+    let mut died = example::trial("axum", 1);
+    let failed = example::failed("axum", 1, "echo", "the server died\nof signal 11");
+    died.outcome = failed.outcome;
+    died.metrics.retain(|name, _| name.starts_with("connect."));
+    died.histograms.clear();
+    assert_snapshot!(block(&died, true));
+}
+
+#[test]
+fn block_of_a_trial_without_figures() {
+    let never = example::failed("axum", 1, "build", "no such crate");
+    assert_snapshot!(block(&never, true));
+}
+
+/// Figures that are all zero, all absent, all there but damaged, all huge:
+/// whatever a record holds, something readable comes of it.
+#[test]
+fn no_record_breaks_a_report() {
+    let plan = example::plan(&["axum", "floor"], 1);
+    let mut zero = example::trial("axum", 1);
+    let mut huge = example::trial("floor", 1);
+    zero.metrics.values_mut().for_each(|value| *value = 0);
+    huge.metrics
+        .values_mut()
+        .for_each(|value| *value = u64::MAX);
+    huge.started_unix_s = u64::MAX;
+    for records in [
+        vec![],
+        vec![zero.clone()],
+        vec![huge.clone()],
+        vec![zero, huge],
+        vec![example::empty("axum", 1), example::empty("floor", 1)],
+    ] {
+        let report = Report::new(&plan, &records).unwrap();
+        let blocks = records.iter().map(|record| block(record, true));
+        for text in blocks.chain([report.markdown(), report.terminal(Some(20))]) {
+            for wrong in ["NaN", "inf,", "inf%", " inf ", "e+", "e1"] {
+                assert!(!text.contains(wrong), "{wrong}: {text}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_damaged_histogram_is_told_in_the_block() {
+    let mut damaged = example::trial("axum", 1);
+    let name = Phase::Echo.metric(metric::ECHO_LATENCY);
+    damaged.histograms.insert(name, "damaged".into());
+    let text = block(&damaged, true);
+    assert!(text.contains("TPS : 100000\n"), "{text}");
+    assert!(text.contains("NOTE : axum: echo.latency_ns: "), "{text}");
+}
+
+#[test]
+fn several_loads_are_several_sections_of_one_file() {
+    let mut plan = example::plan(&["axum"], 1);
+    let mut other = example::trial("axum", 1);
+    other.load.payload_bytes = 64;
+    other.load.rate = None;
+    other.load_hash = other.load.hash();
+    plan.loads.push(other.load.clone());
+    let report = Report::new(&plan, &[example::trial("axum", 1), other]).unwrap();
+    let text = report.markdown();
+    assert_eq!(text.matches("\n## Load ").count(), 2);
+    assert_eq!(text.matches("This load has no rate phase.").count(), 1);
+    assert_eq!(text.matches("explained").count(), 4);
+}
+
+#[test]
+fn files_are_named_with_prefix_and_suffix_and_all_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = folder.path().join("output/report");
+    let paths = report().write(&output, "a_", "_b").unwrap();
+    let names: Vec<_> = paths
+        .iter()
+        .map(|path| path.file_name().unwrap().to_str().unwrap())
+        .collect();
+    assert_eq!(
+        names,
+        [
+            "a_report_b.md",
+            "a_compact_b.md",
+            "a_connections_b.md",
+            "a_echo_b.md",
+            "a_rate_b.md"
+        ]
+    );
+    let echo = std::fs::read_to_string(&paths[3]).unwrap();
+    assert!(echo.starts_with("# BenchEcho: run example\n"));
+    assert!(!echo.contains("Connections"), "{echo}");
+    let error = report().write(&output, "../", "").unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .starts_with("`../` in a report's file name")
+    );
+}

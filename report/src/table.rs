@@ -1,0 +1,90 @@
+//! A table is data: columns, each a name and what it reads from a row. Markdown
+//! and terminal are two ways to print the same [`Grid`].
+
+use crate::notes;
+use crate::row::{Cell, Order, Row};
+use crate::section::Section;
+use wsbench_schema::{Load, Phase};
+
+/// One column.
+#[derive(Clone, Copy, Debug)]
+pub struct Column {
+    /// What stands above it.
+    pub name: &'static str,
+    /// What it reads from a row.
+    pub cell: fn(&Row<'_>) -> Cell,
+}
+
+/// What is shown of each subject, and in which order.
+#[derive(Clone, Debug)]
+pub struct Table {
+    /// The file's name, without prefix, suffix and ending.
+    pub file: &'static str,
+    /// What stands above the table.
+    pub title: &'static str,
+    /// What the columns are about; a load without it has no such table.
+    pub phase: Phase,
+    /// What the rows are sorted by.
+    pub order: Order,
+    /// From left to right; the first is the subject's name.
+    pub columns: Vec<Column>,
+    /// What the columns mean, a sentence each.
+    pub definitions: &'static [&'static str],
+}
+
+/// A table filled with the rows of a section.
+#[derive(Clone, Debug)]
+pub struct Grid {
+    /// What stands above it.
+    pub title: &'static str,
+    /// The names of the columns.
+    pub header: Vec<&'static str>,
+    /// As many cells in each as there are columns.
+    pub rows: Vec<Vec<Cell>>,
+    /// What stands under it, a line each.
+    pub notes: Vec<String>,
+}
+
+impl Table {
+    /// Whether the load has the phase that this table is about.
+    #[must_use]
+    pub fn applies_to(&self, load: &Load) -> bool {
+        match self.phase {
+            Phase::Connect => true,
+            Phase::Warmup | Phase::Echo => load.echo.is_some(),
+            Phase::Rate => load.rate.is_some(),
+        }
+    }
+
+    /// Fills the table with the subjects of a section.
+    #[must_use]
+    pub fn fill(&self, section: &Section) -> Grid {
+        let rows = Row::all(section, self.phase, self.order);
+        Grid {
+            title: self.title,
+            header: self.columns.iter().map(|column| column.name).collect(),
+            rows: rows.iter().map(|row| self.cells(row)).collect(),
+            notes: notes::under(&rows),
+        }
+    }
+
+    fn cells(&self, row: &Row<'_>) -> Vec<Cell> {
+        let mut cells: Vec<Cell> = self
+            .columns
+            .iter()
+            .map(|column| (column.cell)(row))
+            .collect();
+        // The reason takes the place of the first figure, and what is known of
+        // the load alone is not repeated beside it.
+        if let Some(failure) = row.failure() {
+            let figures = cells
+                .iter_mut()
+                .filter(|cell| !matches!(cell, Cell::Text(_)));
+            figures.for_each(|cell| *cell = Cell::Missing);
+            if let Some(first) = cells.get_mut(1) {
+                *first = failure;
+            }
+        }
+        cells
+    }
+}

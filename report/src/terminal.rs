@@ -1,0 +1,250 @@
+//! The report on a terminal: a table that is too wide is cut into parts that
+//! each begin with the subject's name; no row is ever folded.
+
+use crate::Report;
+use crate::machine::describe;
+use crate::row::Cell;
+use crate::table::{Grid, Table};
+use crate::{notes, text};
+use comfy_table::{CellAlignment, ContentArrangement, LineStyle, TableStyle};
+use std::io::IsTerminal as _;
+
+/// The width where standard output is no terminal: the compact table in one part.
+const FIXED_WIDTH: u16 = 132;
+
+/// Cells side by side and one rule under the header.
+const STYLE: TableStyle = TableStyle::new().header_separator(LineStyle {
+    fill: Some('─'),
+    ..LineStyle::none()
+});
+
+/// Columns of the terminal that standard output is; `None` if it is none.
+#[must_use]
+pub fn terminal_width() -> Option<u16> {
+    let stdout = std::io::stdout();
+    if !stdout.is_terminal() {
+        return None;
+    }
+    let size = terminal_size::terminal_size_of(&stdout);
+    size.map(|(terminal_size::Width(columns), _)| columns)
+        .filter(|columns| *columns > 0)
+}
+
+/// All of it, in so many columns.
+#[must_use]
+pub fn document(report: &Report, tables: &[Table], width: Option<u16>) -> String {
+    let width = usize::from(width.unwrap_or(FIXED_WIDTH));
+    let mut lines: Vec<String> = Vec::new();
+    let mut say = |text: &str| lines.push(wrapped(text, width));
+    for warning in &report.heading.warnings {
+        say(&format!("WARNING: {warning}"));
+    }
+    for (name, value) in &report.heading.facts {
+        say(&format!("{name}: {value}"));
+    }
+    for section in &report.sections {
+        lines.push(format!("\nLoad {}", section.load_hash));
+        let about = describe(&section.load);
+        for line in about.into_iter().chain(notes::of_section(section)) {
+            lines.push(wrapped(&line, width));
+        }
+        for table in tables {
+            if table.applies_to(&section.load) {
+                lines.push(grid(&table.fill(section), width));
+            }
+        }
+    }
+    lines.push(String::new());
+    lines.join("\n")
+}
+
+fn grid(grid: &Grid, width: usize) -> String {
+    let columns: Vec<Strip> = (0..grid.header.len())
+        .map(|column| Strip::new(grid, column))
+        .collect();
+    let parts = parts(&columns, width);
+    let mut out = String::new();
+    for (index, part) in parts.iter().enumerate() {
+        let title = match parts.len() {
+            1 => grid.title.to_owned(),
+            count => format!("{} ({}/{count})", grid.title, index + 1),
+        };
+        out.push_str(&format!("\n{title}\n{}\n", print(part)));
+    }
+    let notes = grid.notes.iter().map(|note| wrapped(note, width));
+    out + &notes.collect::<Vec<_>>().join("\n")
+}
+
+/// One line, continued further in where it is too long.
+fn wrapped(text: &str, width: usize) -> String {
+    const INDENT: usize = 4;
+    let folded = folded(&text::one_line(text), width.saturating_sub(INDENT));
+    folded.replace('\n', &format!("\n{:INDENT$}", ""))
+}
+
+/// One column as it is printed.
+struct Strip {
+    header: String,
+    cells: Vec<String>,
+    width: usize,
+}
+
+impl Strip {
+    fn new(grid: &Grid, column: usize) -> Self {
+        let cells: Vec<String> = grid
+            .rows
+            .iter()
+            .map(|row| match &row[column] {
+                // The reason is long and stands under the table.
+                Cell::Failed { .. } => "FAILED".to_owned(),
+                cell => text::one_line(&text::cell(cell)),
+            })
+            .collect();
+        let widest = |texts: &mut dyn Iterator<Item = &str>| {
+            texts.map(|text| text.chars().count()).max().unwrap_or(0)
+        };
+        let cell_width = widest(&mut cells.iter().map(String::as_str));
+        let header = folded(grid.header[column], cell_width);
+        let width = cell_width.max(widest(&mut header.lines()));
+        Self {
+            header,
+            cells,
+            width,
+        }
+    }
+}
+
+/// Breaks a long text between words, no narrower than its longest word.
+fn folded(text: &str, width: usize) -> String {
+    let words = || text.split(' ');
+    let width = words()
+        .map(|word| word.chars().count())
+        .max()
+        .unwrap_or(0)
+        .max(width);
+    let mut folded = String::new();
+    let mut used = 0;
+    for word in words() {
+        let length = word.chars().count();
+        if used > 0 && used + 1 + length > width {
+            folded.push('\n');
+            used = 0;
+        } else if used > 0 {
+            folded.push(' ');
+            used += 1;
+        }
+        folded.push_str(word);
+        used += length;
+    }
+    folded
+}
+
+/// A space to the left and right of each cell.
+const PADDING: usize = 2;
+
+/// Cuts the columns into parts that fit; the first column begins each of them.
+/// A part has at least one more, however narrow the terminal is.
+fn parts(columns: &[Strip], width: usize) -> Vec<Vec<&Strip>> {
+    let Some((name, figures)) = columns.split_first() else {
+        return Vec::new();
+    };
+    let mut parts = vec![vec![name]];
+    let mut used = name.width + PADDING;
+    for column in figures {
+        let needed = column.width + PADDING;
+        let part = parts
+            .last_mut()
+            .filter(|part| part.len() == 1 || used + needed <= width);
+        if let Some(part) = part {
+            part.push(column);
+            used += needed;
+        } else {
+            parts.push(vec![name, column]);
+            used = name.width + PADDING + needed;
+        }
+    }
+    parts
+}
+
+fn print(columns: &[&Strip]) -> String {
+    let mut table = comfy_table::Table::new();
+    table
+        .load_style(STYLE)
+        .set_content_arrangement(ContentArrangement::Disabled)
+        .set_header(columns.iter().map(|column| &column.header));
+    for row in 0..columns.first().map_or(0, |column| column.cells.len()) {
+        table.add_row(columns.iter().map(|column| &column.cells[row]));
+    }
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table.trim_fmt()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn strip(header: &str, cell: &str) -> Strip {
+        let grid = Grid {
+            title: "",
+            header: vec![Box::leak(header.to_owned().into_boxed_str())],
+            rows: vec![vec![Cell::Text(cell.to_owned())]],
+            notes: Vec::new(),
+        };
+        Strip::new(&grid, 0)
+    }
+
+    #[test]
+    fn a_header_is_folded_to_its_cells_but_no_word_is_cut() {
+        assert_eq!(
+            folded("Server CPU/msg min-max", 9),
+            "Server\nCPU/msg\nmin-max"
+        );
+        assert_eq!(
+            folded("Server CPU/msg min-max", 14),
+            "Server CPU/msg\nmin-max"
+        );
+        assert_eq!(folded("Concurrency", 4), "Concurrency");
+        assert_eq!(folded("CPU Avg", 7), "CPU Avg");
+    }
+
+    #[test]
+    fn each_part_fits_and_begins_with_the_name() {
+        let columns: Vec<Strip> = ["Framework", "TPS", "Min", "Max"]
+            .map(|header| strip(header, "12345"))
+            .into();
+        // 11 for the name, 7 for each other column.
+        let headers = |width| -> Vec<String> {
+            let parts = parts(&columns, width);
+            let join = |part: &Vec<&Strip>| {
+                part.iter()
+                    .map(|s| s.header.as_str())
+                    .collect::<Vec<_>>()
+                    .join(" ")
+            };
+            parts.iter().map(join).collect()
+        };
+        assert_eq!(headers(32), ["Framework TPS Min Max"]);
+        assert_eq!(headers(31), ["Framework TPS Min", "Framework Max"]);
+        assert_eq!(
+            headers(1),
+            ["Framework TPS", "Framework Min", "Framework Max"]
+        );
+    }
+
+    #[test]
+    fn a_reason_does_not_widen_the_terminals_table() {
+        let failed = Cell::Failed {
+            stage: "echo".into(),
+            reason: "x".repeat(500),
+        };
+        let grid = Grid {
+            title: "T",
+            header: vec!["Framework", "TPS"],
+            rows: vec![vec![Cell::Text("axum".into()), failed]],
+            notes: Vec::new(),
+        };
+        assert_eq!(Strip::new(&grid, 1).cells, ["FAILED"]);
+    }
+}

@@ -1,0 +1,108 @@
+//! Text that others wrote (names, reasons, versions), made safe to print: in a
+//! terminal it cannot move the cursor, in markdown it cannot leave its cell.
+
+use crate::row::Cell;
+use crate::units::MISSING;
+
+/// One line without control characters.
+#[must_use]
+pub fn one_line(text: &str) -> String {
+    let printable = |character: char| {
+        if character.is_control() {
+            ' '
+        } else {
+            character
+        }
+    };
+    let text: String = text.chars().map(printable).collect();
+    text.trim().to_owned()
+}
+
+/// One line that markdown shows as it is. An underscore within a word means
+/// nothing there and stays readable in the source.
+#[must_use]
+pub fn markdown(text: &str) -> String {
+    let line = one_line(text);
+    let characters: Vec<char> = line.chars().collect();
+    let mut escaped = String::with_capacity(line.len());
+    for (index, &character) in characters.iter().enumerate() {
+        let word = |index: Option<usize>| {
+            let neighbour = index.and_then(|index| characters.get(index));
+            neighbour.is_some_and(|neighbour| neighbour.is_alphanumeric())
+        };
+        let special = match character {
+            '_' => !(word(index.checked_sub(1)) && word(Some(index + 1))),
+            _ => "\\|`*<>[]~&$#".contains(character),
+        };
+        if special {
+            escaped.push('\\');
+        }
+        escaped.push(character);
+    }
+    escaped
+}
+
+/// The beginning of a reason, which stands in full under the table.
+fn shortened(reason: &str) -> String {
+    const LONGEST: usize = 60;
+    if reason.chars().count() <= LONGEST {
+        return reason.to_owned();
+    }
+    let beginning: String = reason.chars().take(LONGEST - 1).collect();
+    beginning + "…"
+}
+
+/// What a cell says, before it is made safe.
+#[must_use]
+pub fn cell(cell: &Cell) -> String {
+    match cell {
+        Cell::Missing => MISSING.to_owned(),
+        Cell::Text(text) => text.clone(),
+        Cell::Failed { stage, reason } => format!("FAILED ({stage}: {})", shortened(reason)),
+        Cell::Number(value, unit) => unit.show(*value),
+        Cell::Span(lowest, highest, unit) => {
+            format!("{}-{}", unit.show(*lowest), unit.show(*highest))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::units::Unit;
+
+    #[test]
+    fn markdown_shows_what_others_wrote_as_it_is() {
+        assert_eq!(markdown("a|b"), r"a\|b");
+        assert_eq!(markdown("`x` <b> [y](z)"), r"\`x\` \<b\> \[y\](z)");
+        assert_eq!(markdown(r"back\slash"), r"back\\slash");
+        assert_eq!(markdown("one\ntwo\r\n"), "one two");
+        assert_eq!(markdown("tokio_tungstenite"), "tokio_tungstenite");
+        assert_eq!(markdown("_bold_ __x__"), r"\_bold\_ \_\_x\_\_");
+    }
+
+    #[test]
+    fn a_terminal_sees_no_control_characters() {
+        assert_eq!(one_line("\u{1b}[2Jboom\n\tmore\u{7}"), "[2Jboom  more");
+    }
+
+    #[test]
+    fn cells_are_written_in_their_unit() {
+        assert_eq!(cell(&Cell::Missing), "-");
+        assert_eq!(cell(&Cell::of(None, Unit::Count)), "-");
+        assert_eq!(cell(&Cell::of(Some(0.0), Unit::Count)), "0");
+        let span = Cell::Span(5200.0, 5440.0, Unit::Microseconds);
+        assert_eq!(cell(&span), "5.20-5.44");
+        let failed = Cell::Failed {
+            stage: "echo".into(),
+            reason: "died".into(),
+        };
+        assert_eq!(cell(&failed), "FAILED (echo: died)");
+        let failed = Cell::Failed {
+            stage: "echo".into(),
+            reason: "é".repeat(61),
+        };
+        let text = format!("FAILED (echo: {}…)", "é".repeat(59));
+        assert_eq!(cell(&failed), text);
+    }
+}

@@ -1,0 +1,226 @@
+//! How numbers look: the only place where base units become `39.24us`,
+//! `1.91G` or `293.65%`. It knows nothing of records or tables.
+//!
+//! Never scientific notation, never `NaN` or `inf`: what is not a number is
+//! shown as [`MISSING`].
+
+/// What stands where nothing was measured. Never a zero.
+pub const MISSING: &str = "-";
+
+/// What a number counts, which decides how it is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// Things: no decimals.
+    Count,
+    /// Things a second: no decimals from 100 on, two below.
+    PerSecond,
+    /// A quotient without a unit: two decimals.
+    Ratio,
+    /// Nanoseconds, written as `39.24us`, `19.86ms` or `49.67s`.
+    Duration,
+    /// Nanoseconds, written as plain microseconds for a column that says so.
+    Microseconds,
+    /// Bytes, written as `448.12M` or `1.91G` (steps of 1024).
+    Bytes,
+    /// Hundredths, written as `293.65%`.
+    Percent,
+}
+
+impl Unit {
+    /// The value as a reader sees it.
+    #[must_use]
+    pub fn show(self, value: f64) -> String {
+        if !value.is_finite() {
+            return MISSING.to_owned();
+        }
+        match self {
+            Unit::Count => format!("{value:.0}"),
+            Unit::PerSecond if value < 99.995 => format!("{value:.2}"),
+            Unit::PerSecond => format!("{value:.0}"),
+            Unit::Ratio => format!("{value:.2}"),
+            Unit::Duration => scaled(value, 1000.0, &["ns", "us", "ms", "s"]),
+            Unit::Microseconds => format!("{:.2}", value / 1000.0),
+            Unit::Bytes => scaled(value, 1024.0, &["B", "K", "M", "G", "T"]),
+            Unit::Percent => format!("{value:.2}%"),
+        }
+    }
+}
+
+/// Two decimals in the largest suffix that leaves at least 1 before the point.
+/// The step is taken on the rounded figure, so that 999.996us is 1.00ms.
+fn scaled(value: f64, step: f64, suffixes: &[&str]) -> String {
+    let mut value = value;
+    let mut suffixes = suffixes.iter();
+    let mut suffix = suffixes.next().copied().unwrap_or_default();
+    for larger in suffixes {
+        if (value.abs() * 100.0).round() < step * 100.0 {
+            break;
+        }
+        value /= step;
+        suffix = larger;
+    }
+    format!("{value:.2}{suffix}")
+}
+
+/// A part of a whole in percent. Rounding never turns one failure among
+/// millions into `0.00%`, nor the rest into `100.00%`.
+#[must_use]
+pub fn share(part: u64, whole: u64) -> String {
+    if whole == 0 {
+        return MISSING.to_owned();
+    }
+    #[expect(clippy::cast_precision_loss, reason = "two decimals are shown")]
+    let percent = part as f64 * 100.0 / whole as f64;
+    Unit::Percent.show(match part {
+        0 => 0.0,
+        _ if part < whole => percent.clamp(0.01, 99.99),
+        _ => percent,
+    })
+}
+
+/// Seconds since 1970 as a date, `Mon, 30 Nov 2026 14:00:27 GMT`.
+#[must_use]
+pub fn date(unix_s: u64) -> String {
+    use std::time::{Duration, SystemTime};
+    /// The last second of the year 9999, beyond which dates have no such form.
+    const LAST_S: u64 = 253_402_300_799;
+    match SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(unix_s)) {
+        Some(time) if unix_s <= LAST_S => httpdate::fmt_http_date(time),
+        _ => format!("second {unix_s} since 1970"),
+    }
+}
+
+/// CPU numbers in short: `0-3,8`.
+#[must_use]
+pub fn ranges(numbers: &[u32]) -> String {
+    let mut sorted = numbers.to_vec();
+    sorted.sort_unstable();
+    sorted.dedup();
+    let runs = sorted.chunk_by(|a, b| a + 1 == *b);
+    let texts: Vec<String> = runs
+        .map(|run| match run {
+            [first, .., last] => format!("{first}-{last}"),
+            _ => run.iter().map(u32::to_string).collect(),
+        })
+        .collect();
+    if texts.is_empty() {
+        return "none".to_owned();
+    }
+    texts.join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_look_as_in_the_original() {
+        for (ns, text) in [
+            (0.0, "0.00ns"),
+            (20.0, "20.00ns"),
+            (39_240.0, "39.24us"),
+            (19_860_000.0, "19.86ms"),
+            (49_670_000_000.0, "49.67s"),
+            (3_600_000_000_000.0, "3600.00s"),
+        ] {
+            assert_eq!(Unit::Duration.show(ns), text);
+        }
+    }
+
+    #[test]
+    fn memory_looks_as_in_the_original() {
+        for (bytes, text) in [
+            (0.0, "0.00B"),
+            (1023.0, "1023.00B"),
+            (1024.0, "1.00K"),
+            (469_887_877.0, "448.12M"),
+            (2_050_846_883.0, "1.91G"),
+            (1_099_511_627_776.0, "1.00T"),
+            (-12_288.0, "-12.00K"),
+        ] {
+            assert_eq!(Unit::Bytes.show(bytes), text);
+        }
+    }
+
+    #[test]
+    fn counts_rates_ratios_and_percents_are_plain() {
+        assert_eq!(Unit::Count.show(5_000_000.0), "5000000");
+        assert_eq!(Unit::PerSecond.show(100_672.4), "100672");
+        assert_eq!(Unit::PerSecond.show(3.456), "3.46");
+        assert_eq!(Unit::PerSecond.show(99.996), "100");
+        assert_eq!(Unit::Ratio.show(342.834), "342.83");
+        assert_eq!(Unit::Percent.show(293.65), "293.65%");
+        assert_eq!(Unit::Microseconds.show(5_309.0), "5.31");
+    }
+
+    #[test]
+    fn rounding_up_takes_the_next_unit() {
+        assert_eq!(Unit::Duration.show(999.994), "999.99ns");
+        assert_eq!(Unit::Duration.show(999.996), "1.00us");
+        assert_eq!(Unit::Duration.show(999_996.0), "1.00ms");
+        assert_eq!(Unit::Bytes.show(1023.999 * 1024.0), "1.00M");
+    }
+
+    /// Over 19 orders of magnitude: plain digits, and reading the text back
+    /// gives the value to the digits shown.
+    #[test]
+    fn every_size_reads_back_and_needs_no_exponent() {
+        let factors = [
+            ("ns", 1.0),
+            ("us", 1e3),
+            ("ms", 1e6),
+            ("s", 1e9),
+            ("B", 1.0),
+            ("K", 1024.0),
+            ("M", 1024f64.powi(2)),
+            ("G", 1024f64.powi(3)),
+            ("T", 1024f64.powi(4)),
+        ];
+        let mut value = 1.0;
+        while value < 1e19 {
+            for unit in [Unit::Duration, Unit::Bytes] {
+                let text = unit.show(value);
+                let digits = text.trim_end_matches(char::is_alphabetic);
+                let suffix = &text[digits.len()..];
+                let factor = factors.iter().find(|(name, _)| *name == suffix).unwrap().1;
+                let back = digits.parse::<f64>().unwrap() * factor;
+                assert!((back - value).abs() <= 0.00501 * factor, "{value} {text}");
+                assert!(digits.bytes().all(|b| b.is_ascii_digit() || b == b'.'));
+            }
+            value *= 1.37;
+        }
+    }
+
+    #[test]
+    fn what_is_not_a_number_is_missing() {
+        for value in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
+            for unit in [Unit::Count, Unit::Duration, Unit::Bytes, Unit::Percent] {
+                assert_eq!(unit.show(value), MISSING);
+            }
+        }
+    }
+
+    #[test]
+    fn one_failure_among_millions_is_not_nothing() {
+        assert_eq!(share(5_000_000, 5_000_000), "100.00%");
+        assert_eq!(share(4_999_999, 5_000_000), "99.99%");
+        assert_eq!(share(1, 5_000_000), "0.01%");
+        assert_eq!(share(0, 5_000_000), "0.00%");
+        assert_eq!(share(1, 8), "12.50%");
+        assert_eq!(share(0, 0), "-");
+    }
+
+    #[test]
+    fn dates_are_utc_and_bounded() {
+        assert_eq!(date(1_796_047_227), "Mon, 30 Nov 2026 14:00:27 GMT");
+        assert!(date(u64::MAX).starts_with("second "));
+    }
+
+    #[test]
+    fn cpu_numbers_are_gathered_into_ranges() {
+        assert_eq!(ranges(&[3, 0, 1, 2, 8]), "0-3,8");
+        assert_eq!(ranges(&[5]), "5");
+        assert_eq!(ranges(&[]), "none");
+        assert_eq!(ranges(&[u32::MAX, 0]), "0,4294967295");
+    }
+}
