@@ -46,7 +46,7 @@ mod tests {
         let too_many = u32::try_from(hard).unwrap_or(u32::MAX);
         if u64::from(too_many) + OTHER_FILES > hard {
             let error = allow_connections(too_many).unwrap_err().to_string();
-            assert!(error.contains("ulimit -n"), "{error}");
+            assert!(error.contains("ulimit -Hn"), "{error}");
         }
         allow_connections(10).unwrap();
     }

@@ -18,3 +18,14 @@ pub fn now_ns() -> u64 {
 pub fn process_cpu_ns() -> u64 {
     nanoseconds(clock_gettime(ClockId::ProcessCPUTime))
 }
+
+/// Keeps this thread busy for so long; see `Load::client_burn_ns`.
+#[inline]
+pub fn burn(for_ns: u64) {
+    if for_ns > 0 {
+        let from = now_ns();
+        while now_ns() - from < for_ns {
+            std::hint::spin_loop();
+        }
+    }
+}

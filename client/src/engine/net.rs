@@ -53,6 +53,15 @@ pub enum Writing {
     Fault(Cause),
 }
 
+impl Writing {
+    fn fault(self) -> Option<Cause> {
+        match self {
+            Writing::Fault(cause) => Some(cause),
+            Writing::Whole | Writing::Waits => None,
+        }
+    }
+}
+
 impl<P: Protocol> Net<P> {
     /// `connections` unborn connections.
     pub fn new(protocol: P, connections: u32, registry: Registry) -> Self {
@@ -203,12 +212,10 @@ impl<P: Protocol> Net<P> {
                 }
             }
         }
-        if !self.reply.is_empty() {
-            if let Writing::Fault(cause) = self.send_reply(id) {
-                return (answers, Some(cause));
-            }
+        match self.reply.is_empty() {
+            true => (answers, None),
+            false => (answers, self.send_reply(id).fault()),
         }
-        (answers, None)
     }
 
     /// Sends the collected control frames behind whatever waits already.

@@ -123,15 +123,14 @@ impl Protocol for WebSocket {
         bytes: &[u8],
         reply: &mut Vec<u8>,
     ) -> (usize, Event) {
-        if odd.is_none() && awaited > 0 {
-            if let Some(part) = self.plain(*cursor, bytes) {
-                cursor.offset += part as u32;
-                if cursor.offset as usize == self.templates.answer(cursor.index).len() {
-                    self.next(cursor);
-                    return (part, Event::Answer);
-                }
-                return (part, Event::More);
+        let may_be_plain = odd.is_none() && awaited > 0;
+        if let Some(part) = may_be_plain.then(|| self.plain(*cursor, bytes)).flatten() {
+            cursor.offset += part as u32;
+            if cursor.offset as usize == self.templates.answer(cursor.index).len() {
+                self.next(cursor);
+                return (part, Event::Answer);
             }
+            return (part, Event::More);
         }
         self.read_odd(cursor, odd, awaited, bytes, reply)
     }

@@ -3,7 +3,7 @@
 
 use super::{Outcome, Workload};
 use crate::cause::{Cause, Causes};
-use crate::engine::clock::now_ns;
+use crate::engine::clock::{burn, now_ns};
 use crate::engine::net::{Net, Writing};
 use crate::engine::pace::Limiter;
 use crate::engine::slot::{SlotId, State};
@@ -87,10 +87,13 @@ impl Echo {
                 self.timed_out = true;
                 return;
             }
-            if let Some(limit) = &mut self.share.limit {
-                if !limit.admits(now) {
-                    return;
-                }
+            if self
+                .share
+                .limit
+                .as_ref()
+                .is_some_and(|limit| !limit.admits(now))
+            {
+                return;
             }
             let Some(id) = self.next_idle(net) else {
                 return;
@@ -129,6 +132,11 @@ impl Echo {
         self.lost += 1;
         self.in_flight -= in_flight;
         self.failed.add(cause, in_flight.into());
+        if cause == Cause::Unexpected && self.succeeded > 0 {
+            // An echo that is answered twice was not answered right.
+            self.succeeded -= 1;
+            self.failed.add(cause, 1);
+        }
     }
 
     fn sweep<P: Protocol>(&mut self, net: &mut Net<P>, now: u64) {
@@ -141,12 +149,6 @@ impl Echo {
                 let in_flight = net.close(id);
                 self.gone(in_flight, Cause::Lost);
             }
-        }
-    }
-
-    fn burn(&self, from_ns: u64) {
-        while now_ns() - from_ns < self.share.burn_ns {
-            std::hint::spin_loop();
         }
     }
 }
@@ -171,9 +173,7 @@ impl<P: Protocol> Workload<P> for Echo {
         self.last_success_ns = now_ns;
         self.in_flight -= 1;
         self.idle.push_back(id);
-        if self.share.burn_ns > 0 {
-            self.burn(now_ns);
-        }
+        burn(self.share.burn_ns);
         self.fill(net, now_ns);
     }
 

@@ -4,7 +4,7 @@
 
 use super::{Outcome, Workload};
 use crate::cause::{Cause, Causes};
-use crate::engine::clock::now_ns;
+use crate::engine::clock::{burn, now_ns};
 use crate::engine::net::{Net, Writing};
 use crate::engine::pace::Schedule;
 use crate::engine::slot::{SlotId, State};
@@ -279,14 +279,7 @@ impl<P: Protocol> Workload<P> for Rate {
             // The oldest in flight is now another.
             net.slot(id).since_ns = self.sent_at_ns[self.ring(id, sender.answered)];
         }
-        for _ in 0..count {
-            let from = crate::engine::clock::now_ns();
-            while self.share.burn_ns > 0
-                && crate::engine::clock::now_ns() - from < self.share.burn_ns
-            {
-                std::hint::spin_loop();
-            }
-        }
+        burn(u64::from(count) * self.share.burn_ns);
         if sender.sent < sender.due {
             self.send_due(net, id);
         }

@@ -1,0 +1,394 @@
+//! The engine against real sockets: honest servers, and servers that are wrong
+//! in one way each.
+
+mod util;
+
+use std::io::Write;
+use std::net::{Shutdown, TcpListener};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+use util::{
+    answer, causes, echo, echoes, expect, load, messages, metric, run, server, server_with, welcome,
+};
+use wsbench_client::Engine;
+use wsbench_schema::{EchoLoad, MessageKind, Phase, PortRange, Target, decode_histogram};
+
+#[test]
+fn every_echo_of_an_honest_server_counts_once() {
+    for payload in [0, 1, 125, 126, 1024, 65_536, 300_000] {
+        let reports = run(echoes(7, payload, 300), &server(echo));
+        assert_eq!(metric(&reports[&Phase::Connect], "succeeded_count"), 7);
+        expect(&reports[&Phase::Echo], 300, &[]);
+        let histogram = decode_histogram(&reports[&Phase::Echo].histograms["latency_ns"]).unwrap();
+        assert_eq!(histogram.len(), 300);
+        let dials = decode_histogram(&reports[&Phase::Connect].histograms["dial_ns"]).unwrap();
+        assert_eq!(dials.len(), 7);
+    }
+}
+
+#[test]
+fn text_comes_back_as_text() {
+    let as_text = || Load {
+        message: MessageKind::Text,
+        ..echoes(2, 100, 20)
+    };
+    use wsbench_schema::Load;
+    expect(&run(as_text(), &server(echo))[&Phase::Echo], 20, &[]);
+    let binary = server(|stream, _, _, payload| answer(stream, 0x82, payload));
+    expect(
+        &run(as_text(), &binary)[&Phase::Echo],
+        0,
+        &[("wrong_opcode", 2)],
+    );
+}
+
+#[test]
+fn fewer_in_flight_than_connections_still_uses_every_connection() {
+    let most = Arc::new(AtomicU64::new(0));
+    let used = Arc::clone(&most);
+    let target = server(move |stream, number, first, payload| {
+        used.fetch_max(number + 1, Ordering::Relaxed);
+        answer(stream, first, payload)
+    });
+    let mut load = echoes(50, 64, 500);
+    load.echo.as_mut().unwrap().concurrency = 5;
+    let reports = run(load, &target);
+    expect(&reports[&Phase::Echo], 500, &[]);
+    // In FIFO order each of 50 connections gets its tenth of 500 echoes.
+    let busiest = most.load(Ordering::Relaxed);
+    assert!((10..=14).contains(&busiest), "{busiest}");
+    assert_eq!(metric(&reports[&Phase::Echo], "concurrency_count"), 5);
+}
+
+#[test]
+fn warm_up_is_not_measured() {
+    let seen = Arc::new(AtomicU64::new(0));
+    let counter = Arc::clone(&seen);
+    let target = server(move |stream, _, first, payload| {
+        counter.fetch_add(1, Ordering::Relaxed);
+        answer(stream, first, payload)
+    });
+    let mut load = echoes(4, 64, 40);
+    load.echo.as_mut().unwrap().warmup_echoes = 20;
+    let reports = run(load, &target);
+    expect(&reports[&Phase::Warmup], 20, &[]);
+    expect(&reports[&Phase::Echo], 40, &[]);
+    assert_eq!(seen.load(Ordering::Relaxed), 60);
+}
+
+#[test]
+fn a_corrupted_echo_fails_and_its_connection_is_not_used_again() {
+    let target = server(|stream, number, first, payload| {
+        let mut payload = payload.to_vec();
+        if number == 9 {
+            payload[50] ^= 1;
+        }
+        assert!(number < 10, "a failed connection was used again");
+        answer(stream, first, &payload)
+    });
+    let reports = run(echoes(5, 64, 1000), &target);
+    let echo = &reports[&Phase::Echo];
+    expect(echo, 45, &[("wrong_payload", 5)]);
+    assert_eq!(metric(echo, "not_sent_count"), 950);
+    assert_eq!(metric(echo, "connections_lost_count"), 5);
+    assert_eq!(metric(echo, "planned_count"), 1000);
+}
+
+#[test]
+fn an_echo_that_is_answered_twice_is_not_a_success() {
+    let target = server(|stream, _, first, payload| {
+        let twice = answer(stream, first, payload) && answer(stream, first, payload);
+        sleep(Duration::from_millis(5));
+        twice
+    });
+    let mut load = echoes(4, 64, 4);
+    load.echo.as_mut().unwrap().concurrency = 1;
+    let echo = run(load, &target).remove(&Phase::Echo).unwrap();
+    let (right, wrong) = (
+        metric(&echo, "succeeded_count"),
+        metric(&echo, "failed_count"),
+    );
+    // The second answer to the very last echo may come when the phase is over.
+    let sent = metric(&echo, "sent_count");
+    assert!(
+        right <= 1 && sent >= 2 && right + wrong == sent,
+        "{:?}",
+        echo.metrics
+    );
+    assert_eq!(metric(&echo, "failed_unexpected_count"), wrong);
+}
+
+#[test]
+fn a_mute_server_loses_every_echo_by_timeout_and_the_phase_ends() {
+    let began = Instant::now();
+    let target = server(|_, _, _, _| true);
+    let echo = run(echoes(20, 64, 1000), &target)
+        .remove(&Phase::Echo)
+        .unwrap();
+    expect(&echo, 0, &[("lost", 20)]);
+    assert_eq!(metric(&echo, "not_sent_count"), 980);
+    assert!(
+        began.elapsed() < Duration::from_secs(3),
+        "{:?}",
+        began.elapsed()
+    );
+}
+
+#[test]
+fn each_way_to_end_a_connection_has_its_cause() {
+    let closes = server(|stream, _, _, _| answer(stream, 0x88, &[3, 243]));
+    expect(
+        &run(echoes(3, 64, 9), &closes)[&Phase::Echo],
+        0,
+        &[("closed", 3)],
+    );
+    let fin = server(|stream, _, _, _| stream.shutdown(Shutdown::Write).is_ok());
+    expect(
+        &run(echoes(3, 64, 9), &fin)[&Phase::Echo],
+        0,
+        &[("closed", 3)],
+    );
+    let in_frame = server(|stream, _, _, _| {
+        stream.write_all(&[0x82]).expect("the client is there");
+        false
+    });
+    expect(
+        &run(echoes(3, 64, 9), &in_frame)[&Phase::Echo],
+        0,
+        &[("closed", 3)],
+    );
+    let masked = server(|stream, _, _, _| stream.write_all(&[0x82, 0xC0, 1, 2, 3, 4]).is_ok());
+    expect(
+        &run(echoes(3, 64, 9), &masked)[&Phase::Echo],
+        0,
+        &[("bad_frame", 3)],
+    );
+}
+
+#[test]
+fn fragments_pings_and_slow_bytes_are_right_answers() {
+    let target = server(|stream, _, first, payload| {
+        let (a, b) = payload.split_at(30);
+        let ok = answer(stream, first & 0x0F, a) && answer(stream, 0x89, b"ping");
+        sleep(Duration::from_millis(1));
+        ok && answer(stream, 0x80, b)
+    });
+    expect(&run(echoes(5, 64, 50), &target)[&Phase::Echo], 50, &[]);
+    let bytes = server(|stream, _, first, payload| {
+        let frame = [&[first, payload.len() as u8], payload].concat();
+        frame.iter().all(|byte| stream.write_all(&[*byte]).is_ok())
+    });
+    expect(&run(echoes(2, 64, 20), &bytes)[&Phase::Echo], 20, &[]);
+}
+
+#[test]
+fn wrong_handshakes_have_their_cause_and_are_retried() {
+    type Change = fn(&str) -> Vec<u8>;
+    let cases: [(&str, Change); 4] = [
+        ("handshake_status", |_| {
+            b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n".to_vec()
+        }),
+        ("handshake_accept", |request| {
+            welcome(&request.replace("Key: ", "Key: x")).into_bytes()
+        }),
+        ("handshake_headers", |request| {
+            welcome(request).replace("Upgrade: w", "X: w").into_bytes()
+        }),
+        ("handshake_malformed", |_| {
+            b"SSH-2.0-OpenSSH\r\n\r\n".to_vec()
+        }),
+    ];
+    for (cause, respond) in cases {
+        let connect = run(load(3, 64), &server_with(respond, echo))
+            .remove(&Phase::Connect)
+            .unwrap();
+        expect(&connect, 0, &[(cause, 3)]);
+        assert_eq!(metric(&connect, &format!("retried_{cause}_count")), 3);
+    }
+}
+
+#[test]
+fn a_handshake_in_single_bytes_with_a_ping_behind_it_is_accepted() {
+    let target = server_with(
+        |request| {
+            let mut bytes = welcome(request).into_bytes();
+            bytes.extend([0x89, 1, b'!']);
+            bytes
+        },
+        echo,
+    );
+    expect(&run(echoes(3, 64, 30), &target)[&Phase::Echo], 30, &[]);
+}
+
+#[test]
+fn nobody_listening_is_refused_and_silence_times_out() {
+    let port = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port();
+    let ports = PortRange {
+        first: port,
+        last: port,
+    };
+    let target = Target {
+        host: "127.0.0.1".into(),
+        ports,
+        path: "/ws".into(),
+    };
+    let connect = run(load(3, 64), &target).remove(&Phase::Connect).unwrap();
+    expect(&connect, 0, &[("refused", 3)]);
+    let silent = server_with(|_| Vec::new(), echo);
+    let connect = run(load(3, 64), &silent).remove(&Phase::Connect).unwrap();
+    expect(&connect, 0, &[("timed_out", 3)]);
+    assert_eq!(metric(&connect, "retried_timed_out_count"), 3);
+}
+
+#[test]
+fn a_limit_of_echoes_a_second_holds() {
+    let mut load = echoes(10, 64, 300);
+    load.echo.as_mut().unwrap().limit_per_s = 300;
+    let echo = run(load, &server(echo)).remove(&Phase::Echo).unwrap();
+    expect(&echo, 300, &[]);
+    let elapsed = metric(&echo, "elapsed_ns") as f64 / 1e9;
+    assert!(
+        (0.98..1.2).contains(&elapsed),
+        "{elapsed} s for one second's worth"
+    );
+}
+
+#[test]
+fn a_duration_ends_the_echoes_and_nothing_counts_as_unsent() {
+    let mut load = echoes(4, 64, u64::MAX / 2);
+    load.echo.as_mut().unwrap().duration_ms = Some(300);
+    let began = Instant::now();
+    let echo = run(load, &server(echo)).remove(&Phase::Echo).unwrap();
+    assert!(began.elapsed() < Duration::from_secs(2));
+    assert_eq!(metric(&echo, "not_sent_count"), 0);
+    assert_eq!(
+        metric(&echo, "planned_count"),
+        metric(&echo, "succeeded_count")
+    );
+    assert!(metric(&echo, "succeeded_count") > 100);
+}
+
+#[test]
+fn every_message_that_is_due_is_sent_and_answered() {
+    let rate = run(messages(10, 50, 0), &server(echo))
+        .remove(&Phase::Rate)
+        .unwrap();
+    expect(&rate, 500, &[]);
+    assert_eq!(metric(&rate, "planned_count"), 500);
+    assert_eq!(metric(&rate, "shortfall_count"), 0);
+    let elapsed = metric(&rate, "elapsed_ns");
+    assert!((950_000_000..1_300_000_000).contains(&elapsed), "{elapsed}");
+}
+
+#[test]
+fn batches_go_out_whole_at_the_same_rate() {
+    let mut load = messages(10, 50, 0);
+    load.rate.as_mut().unwrap().batch_bytes = 70 * 5;
+    let rate = run(load, &server(echo)).remove(&Phase::Rate).unwrap();
+    assert_eq!(metric(&rate, "batch_count"), 5);
+    expect(&rate, 500, &[]);
+}
+
+#[test]
+fn a_limit_lowers_the_intended_rate() {
+    let mut load = messages(10, 50, 0);
+    load.rate.as_mut().unwrap().limit_per_s = 100;
+    let rate = run(load, &server(echo)).remove(&Phase::Rate).unwrap();
+    expect(&rate, 100, &[]);
+}
+
+#[test]
+fn a_stall_shows_in_intended_time_and_not_in_actual_time() {
+    let began = Arc::new(std::sync::Mutex::new(None));
+    let target = server(move |stream, _, first, payload| {
+        let began = *began.lock().unwrap().get_or_insert_with(Instant::now);
+        let (stall, resume) = (Duration::from_millis(200), Duration::from_millis(600));
+        let since = began.elapsed();
+        if (stall..resume).contains(&since) {
+            sleep(resume - since);
+        }
+        answer(stream, first, payload)
+    });
+    let rate = run(messages(20, 200, 1), &target)
+        .remove(&Phase::Rate)
+        .unwrap();
+    let percentile = |name: &str| {
+        decode_histogram(&rate.histograms[name])
+            .unwrap()
+            .value_at_quantile(0.99) as f64
+            / 1e6
+    };
+    let (intended, actual) = (
+        percentile("intended_latency_ns"),
+        percentile("actual_latency_ns"),
+    );
+    assert!((300.0..500.0).contains(&intended), "{intended} ms");
+    assert!(actual < 50.0, "{actual} ms");
+    assert!(metric(&rate, "late_count") > 500, "{:?}", rate.metrics);
+}
+
+#[test]
+fn what_a_mute_server_leaves_unsent_is_a_shortfall() {
+    let rate = run(messages(5, 100, 2), &server(|_, _, _, _| true))
+        .remove(&Phase::Rate)
+        .unwrap();
+    assert_eq!(metric(&rate, "planned_count"), 500);
+    assert_eq!(
+        metric(&rate, "sent_count"),
+        10,
+        "a window of two on five connections"
+    );
+    assert_eq!(metric(&rate, "shortfall_count"), 490);
+    assert_eq!(metric(&rate, "failed_count"), 10);
+}
+
+#[test]
+fn a_server_that_never_reads_does_not_stop_the_others() {
+    let accepted = AtomicU64::new(0);
+    let target = server(move |stream, number, first, payload| {
+        if number == 0 && accepted.fetch_add(1, Ordering::Relaxed) < 3 {
+            sleep(Duration::from_secs(3));
+            return false;
+        }
+        answer(stream, first, payload)
+    });
+    let mut load = echoes(10, 1 << 20, 100);
+    load.echo.as_mut().unwrap().timeout_ms = 1500;
+    let echo = run(load, &target).remove(&Phase::Echo).unwrap();
+    expect(&echo, 97, &[("lost", 3)]);
+}
+
+#[test]
+fn a_stop_ends_a_phase_at_once_with_what_was_measured() {
+    let target = server(echo);
+    let slow = EchoLoad {
+        limit_per_s: 100,
+        ..echoes(4, 64, 100_000).echo.unwrap()
+    };
+    let load = wsbench_schema::Load {
+        echo: Some(slow),
+        ..load(4, 64)
+    };
+    let mut engine = Engine::prepare(load, &target, 1).unwrap();
+    let stop = AtomicBool::new(false);
+    engine
+        .run(Phase::Connect, None, &stop, &mut |_| {})
+        .unwrap();
+    let began = Instant::now();
+    let report = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            sleep(Duration::from_millis(500));
+            stop.store(true, Ordering::Relaxed);
+        });
+        engine.run(Phase::Echo, None, &stop, &mut |_| {}).unwrap()
+    });
+    assert!(began.elapsed() < Duration::from_secs(1));
+    assert!(metric(&report, "succeeded_count") > 10 && causes(&report).is_empty());
+    assert!(engine.run(Phase::Echo, None, &stop, &mut |_| {}).is_err());
+}

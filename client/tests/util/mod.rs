@@ -1,0 +1,233 @@
+//! Servers that misbehave in one way each, and the verbs of the tests.
+
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::thread;
+use wsbench_client::Engine;
+use wsbench_client::protocol::handshake;
+use wsbench_schema::{
+    DialLoad, EchoLoad, Load, MessageKind, Phase, PhaseReport, PortRange, RateLoad, Target,
+};
+
+/// What a server does with a message: it gets the connection, the number of the
+/// message on it, the first byte of the frame and the payload. False closes.
+pub type Behaviour = dyn Fn(&mut TcpStream, u64, u8, &[u8]) -> bool + Send + Sync;
+
+/// Writes a server's frame.
+pub fn answer(stream: &mut TcpStream, first: u8, payload: &[u8]) -> bool {
+    let mut frame = vec![first];
+    match payload.len() {
+        len @ 0..=125 => frame.push(len as u8),
+        len @ 126..=65_535 => {
+            frame.push(126);
+            frame.extend((len as u16).to_be_bytes());
+        }
+        len => {
+            frame.push(127);
+            frame.extend((len as u64).to_be_bytes());
+        }
+    }
+    frame.extend(payload);
+    stream.write_all(&frame).is_ok()
+}
+
+/// An honest echo.
+pub fn echo(stream: &mut TcpStream, _number: u64, first: u8, payload: &[u8]) -> bool {
+    answer(stream, first, payload)
+}
+
+fn read_request(stream: &mut TcpStream) -> Option<String> {
+    let (mut request, mut byte) = (Vec::new(), [0]);
+    while !request.ends_with(b"\r\n\r\n") {
+        stream.read_exact(&mut byte).ok()?;
+        request.push(byte[0]);
+    }
+    String::from_utf8(request).ok()
+}
+
+/// The answer of an honest server to a request.
+pub fn welcome(request: &str) -> String {
+    let key = request
+        .lines()
+        .find_map(|line| line.strip_prefix("Sec-WebSocket-Key: "));
+    let accept = handshake::accept(key.unwrap_or_default());
+    format!(
+        "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
+         Sec-WebSocket-Accept: {accept}\r\n\r\n"
+    )
+}
+
+fn serve(
+    mut stream: TcpStream,
+    respond: &dyn Fn(&str) -> Vec<u8>,
+    behave: &Behaviour,
+) -> Option<()> {
+    stream.set_nodelay(true).ok()?;
+    let request = read_request(&mut stream)?;
+    stream.write_all(&respond(&request)).ok()?;
+    let mut number = 0;
+    loop {
+        let mut head = [0; 2];
+        stream.read_exact(&mut head).ok()?;
+        assert!(head[1] & 0x80 != 0, "the client must mask");
+        let extended = match head[1] & 0x7F {
+            126 => 2,
+            127 => 8,
+            _ => 0,
+        };
+        let mut long = [0; 8];
+        stream.read_exact(&mut long[8 - extended..]).ok()?;
+        let len = match extended {
+            0 => usize::from(head[1] & 0x7F),
+            _ => u64::from_be_bytes(long) as usize,
+        };
+        let mut key = [0; 4];
+        stream.read_exact(&mut key).ok()?;
+        let mut payload = vec![0; len];
+        stream.read_exact(&mut payload).ok()?;
+        payload
+            .iter_mut()
+            .zip(key.iter().cycle())
+            .for_each(|(byte, key)| *byte ^= key);
+        if head[0] & 0x0F > 2 {
+            continue;
+        }
+        if !behave(&mut stream, number, head[0], &payload) {
+            return None;
+        }
+        number += 1;
+    }
+}
+
+/// A server with its own answer to requests and to messages.
+pub fn server_with(
+    respond: impl Fn(&str) -> Vec<u8> + Send + Sync + 'static,
+    behave: impl Fn(&mut TcpStream, u64, u8, &[u8]) -> bool + Send + Sync + 'static,
+) -> Target {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+    let port = listener.local_addr().expect("it is bound").port();
+    let (respond, behave) = (Arc::new(respond), Arc::new(behave));
+    thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let (respond, behave) = (Arc::clone(&respond), Arc::clone(&behave));
+            thread::spawn(move || serve(stream, &*respond, &*behave));
+        }
+    });
+    Target {
+        host: "127.0.0.1".into(),
+        ports: PortRange {
+            first: port,
+            last: port,
+        },
+        path: "/ws".into(),
+    }
+}
+
+/// A server with its own answer to messages.
+pub fn server(
+    behave: impl Fn(&mut TcpStream, u64, u8, &[u8]) -> bool + Send + Sync + 'static,
+) -> Target {
+    server_with(|request| welcome(request).into_bytes(), behave)
+}
+
+/// Connections only.
+pub fn load(connections: u32, payload_bytes: u32) -> Load {
+    let dial = DialLoad {
+        concurrency: 100,
+        timeout_ms: 500,
+        retries: 1,
+        retry_interval_ms: 20,
+    };
+    Load {
+        connections,
+        payload_bytes,
+        message: MessageKind::Binary,
+        check: true,
+        dial,
+        echo: None,
+        rate: None,
+        client_burn_ns: 0,
+    }
+}
+
+/// With so many echoes, all connections in flight.
+pub fn echoes(connections: u32, payload_bytes: u32, echoes: u64) -> Load {
+    let echo = EchoLoad {
+        echoes,
+        duration_ms: None,
+        concurrency: 0,
+        limit_per_s: 0,
+        timeout_ms: 400,
+        warmup_echoes: 0,
+    };
+    Load {
+        echo: Some(echo),
+        ..load(connections, payload_bytes)
+    }
+}
+
+/// With messages due for a second.
+pub fn messages(connections: u32, per_connection_per_s: u32, window: u32) -> Load {
+    let rate = RateLoad {
+        connections: 0,
+        duration_ms: 1000,
+        per_connection_per_s,
+        batch_bytes: 0,
+        window,
+        limit_per_s: 0,
+        timeout_ms: 500,
+    };
+    Load {
+        rate: Some(rate),
+        ..load(connections, 64)
+    }
+}
+
+/// Runs all phases of a load.
+pub fn run(load: Load, target: &Target) -> BTreeMap<Phase, PhaseReport> {
+    let mut engine = Engine::prepare(load, target, 1).expect("the load can be run");
+    let stop = AtomicBool::new(false);
+    let phases = engine.phases();
+    let run = |phase: Phase| {
+        (
+            phase,
+            engine
+                .run(phase, None, &stop, &mut |_| {})
+                .expect("it runs"),
+        )
+    };
+    phases.into_iter().map(run).collect()
+}
+
+/// A metric; absent ones are zero here.
+pub fn metric(report: &PhaseReport, name: &str) -> u64 {
+    report.metrics.get(name).copied().unwrap_or(0)
+}
+
+/// The causes of failure in a report.
+pub fn causes(report: &PhaseReport) -> Vec<(String, u64)> {
+    let cause = |(name, count): (&String, &u64)| {
+        let cause = name.strip_prefix("failed_")?.strip_suffix("_count")?;
+        Some((cause.to_owned(), *count))
+    };
+    report.metrics.iter().filter_map(cause).collect()
+}
+
+/// Expects these counts of an echo or rate phase.
+#[track_caller]
+pub fn expect(report: &PhaseReport, succeeded: u64, failures: &[(&str, u64)]) {
+    let failures: Vec<_> = failures
+        .iter()
+        .map(|(cause, count)| ((*cause).to_owned(), *count))
+        .collect();
+    assert_eq!(causes(report), failures, "{:?}", report.metrics);
+    assert_eq!(
+        metric(report, "succeeded_count"),
+        succeeded,
+        "{:?}",
+        report.metrics
+    );
+}
