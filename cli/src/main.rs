@@ -11,6 +11,7 @@ mod machine;
 mod observe;
 mod ports;
 mod process;
+mod profile;
 mod progress;
 mod root;
 mod run;

@@ -1,3 +1,5 @@
 //! What several verbs take from the command line.
 
 pub mod legacy;
+pub mod load;
+pub mod units;

@@ -153,7 +153,10 @@ mod tests {
     fn the_version_is_asked_for_and_a_failure_is_told() {
         let with = |command: &str| {
             let text = format!("language = \"sh\"\nversion-command = {command}\nrun = [\"sh\"]\n");
-            subject(&text).unwrap().version()
+            let mut subject = subject(&text).unwrap();
+            // The project of `subject` is gone, and a command runs in the folder.
+            subject.folder = std::env::temp_dir();
+            subject.version()
         };
         assert_eq!(with("[\"sh\", \"-c\", \"echo beta 2\"]"), "beta 2");
         assert_eq!(with("[\"no-such-program\"]"), "beta (no `no-such-program`)");

@@ -1,0 +1,500 @@
+//! Named loads: `profiles/NAME.toml`. The command line stands above them (see
+//! `args::load`).
+
+use crate::args::units;
+use crate::root::Root;
+use crate::strict;
+use anyhow::{Context as _, bail};
+use serde::{Deserialize, Deserializer};
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+use wsbench_schema::{DialLoad, EchoLoad, Load, MessageKind, RateLoad};
+
+/// What is done to a server, how often, and how closely it is watched.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Profile {
+    /// The file's name without `.toml`.
+    pub name: String,
+    /// For people, in one line.
+    pub description: String,
+    /// Trials of each server under each load.
+    pub rounds: u32,
+    /// Between two readings of CPU and memory.
+    pub sample_interval: Duration,
+    /// Connections of each load; with the payloads they make a matrix.
+    pub connections: Vec<u32>,
+    /// Payload bytes of each load.
+    pub payloads_bytes: Vec<u32>,
+    /// Everything else of every load. Its connections, payload and warm-up are
+    /// to be filled in.
+    pub load: Load,
+    /// Warm-up echoes, if not the original's rule.
+    pub warmup_echoes: Option<u64>,
+}
+
+/// The file of the profile that is used if none is named.
+const DEFAULT: &str = include_str!("../../profiles/default.toml");
+
+impl Profile {
+    /// Used by `run` if none is named.
+    pub const DEFAULT_NAME: &str = "default";
+
+    /// Reads `profiles/NAME.toml`.
+    ///
+    /// # Errors
+    /// If there is none of that name, with the nearest name and a list; or if
+    /// the file is wrong, with its line and the nearest valid key.
+    pub fn load(root: &Root, name: &str) -> anyhow::Result<Self> {
+        let path = root.profiles().join(format!("{name}.toml"));
+        let names = names(root)?;
+        if !names.iter().any(|known| known == name) {
+            let meant = strict::suggestion(name, names.iter().map(String::as_str));
+            let all = names.join(", ");
+            bail!("no profile is named `{name}`{meant} (there are: {all})");
+        }
+        let text =
+            fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        Self::parse(name, &text).map_err(|reason| anyhow::anyhow!("{}: {reason}", path.display()))
+    }
+
+    fn parse(name: &str, text: &str) -> Result<Self, String> {
+        let profile = strict::from_toml::<File>(text)?.into_profile(name);
+        if profile.rounds == 0 {
+            return Err("rounds is 0; it must be at least 1".into());
+        }
+        if profile.connections.is_empty() || profile.payloads_bytes.is_empty() {
+            return Err("connections and payload need at least one value each".into());
+        }
+        profile.loads().iter().try_for_each(Load::validate)?;
+        Ok(profile)
+    }
+
+    /// The load of `wsbench client` if no profile is named: the original's,
+    /// except that answers are checked.
+    pub fn client() -> Self {
+        Self {
+            name: "client".into(),
+            description: "The original's client without flags".into(),
+            rounds: 1,
+            sample_interval: SAMPLE_INTERVAL,
+            connections: vec![10_000],
+            payloads_bytes: vec![1024],
+            load: Load {
+                connections: 0,
+                payload_bytes: 0,
+                message: MessageKind::Binary,
+                check: true,
+                dial: DialLoad::default(),
+                echo: Some(default_echo()),
+                rate: None,
+                client_burn_ns: 0,
+            },
+            warmup_echoes: None,
+        }
+    }
+
+    /// The rate that is used where it is asked for and a profile has none.
+    ///
+    /// # Errors
+    /// If the default profile that is built in is wrong.
+    pub fn default_rate() -> anyhow::Result<RateLoad> {
+        let profile = Self::parse(Self::DEFAULT_NAME, DEFAULT).map_err(anyhow::Error::msg)?;
+        profile.load.rate.context("the default profile has no rate")
+    }
+
+    /// The matrix of connections and payloads.
+    pub fn loads(&self) -> Vec<Load> {
+        let mut loads = Vec::new();
+        for &connections in &self.connections {
+            for &payload_bytes in &self.payloads_bytes {
+                let mut load = Load {
+                    connections,
+                    payload_bytes,
+                    ..self.load.clone()
+                };
+                if let Some(echo) = &mut load.echo {
+                    let rule = || EchoLoad::default_warmup(connections);
+                    echo.warmup_echoes = self.warmup_echoes.unwrap_or_else(rule);
+                }
+                loads.push(load);
+            }
+        }
+        loads
+    }
+}
+
+/// The profiles there are.
+fn names(root: &Root) -> anyhow::Result<Vec<String>> {
+    let folder = root.profiles();
+    let unreadable = || format!("cannot read the folder {}", folder.display());
+    let mut names = Vec::new();
+    for entry in fs::read_dir(&folder).with_context(unreadable)? {
+        let path = entry.with_context(unreadable)?.path();
+        let stem = path.file_stem().and_then(|stem| stem.to_str());
+        if let Some(stem) = stem.filter(|_| path.extension().is_some_and(|ext| ext == "toml")) {
+            names.push(stem.to_owned());
+        }
+    }
+    names.sort();
+    Ok(names)
+}
+
+/// The original's `-pi`.
+const SAMPLE_INTERVAL: Duration = Duration::from_secs(1);
+/// The original's `-rbs`.
+const BATCH_BYTES: u32 = 16_384;
+/// Long enough for a million connections with all of them in flight.
+const ECHO_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The original's closed loop.
+pub fn default_echo() -> EchoLoad {
+    EchoLoad {
+        echoes: 2_000_000,
+        duration_ms: None,
+        concurrency: 0,
+        limit_per_s: 0,
+        timeout_ms: millis(ECHO_TIMEOUT),
+        warmup_echoes: 0,
+    }
+}
+
+/// Whole milliseconds; a load is not timed more finely.
+pub fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// One value or several.
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "a number or a list of numbers")]
+enum OneOrMany {
+    One(u32),
+    Many(Vec<u32>),
+}
+
+impl OneOrMany {
+    fn into_vec(self) -> Vec<u32> {
+        match self {
+            OneOrMany::One(one) => vec![one],
+            OneOrMany::Many(many) => many,
+        }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct File {
+    description: String,
+    rounds: u32,
+    #[serde(default = "sample_interval", deserialize_with = "duration")]
+    sample_interval: Duration,
+    load: LoadTable,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct LoadTable {
+    connections: OneOrMany,
+    payload: OneOrMany,
+    #[serde(default)]
+    text: bool,
+    #[serde(default = "yes")]
+    check: bool,
+    #[serde(default)]
+    dial: DialTable,
+    echo: Option<EchoTable>,
+    rate: Option<RateTable>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+struct DialTable {
+    concurrency: Option<u32>,
+    #[serde(deserialize_with = "some_duration")]
+    timeout: Option<Duration>,
+    retries: Option<u32>,
+    #[serde(deserialize_with = "some_duration")]
+    retry_interval: Option<Duration>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct EchoTable {
+    echoes: u64,
+    #[serde(default, deserialize_with = "some_duration")]
+    duration: Option<Duration>,
+    #[serde(default)]
+    concurrency: u32,
+    #[serde(default)]
+    limit: u64,
+    #[serde(deserialize_with = "duration")]
+    timeout: Duration,
+    warmup: Option<u64>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct RateTable {
+    #[serde(default)]
+    connections: u32,
+    #[serde(deserialize_with = "duration")]
+    duration: Duration,
+    per_connection: u32,
+    #[serde(default = "batch_bytes")]
+    batch_bytes: u32,
+    #[serde(default)]
+    window: u32,
+    #[serde(default)]
+    limit: u64,
+    #[serde(deserialize_with = "duration")]
+    timeout: Duration,
+}
+
+fn sample_interval() -> Duration {
+    SAMPLE_INTERVAL
+}
+
+fn batch_bytes() -> u32 {
+    BATCH_BYTES
+}
+
+fn yes() -> bool {
+    true
+}
+
+fn duration<'de, D: Deserializer<'de>>(input: D) -> Result<Duration, D::Error> {
+    let text = String::deserialize(input)?;
+    units::duration(&text).map_err(serde::de::Error::custom)
+}
+
+fn some_duration<'de, D: Deserializer<'de>>(input: D) -> Result<Option<Duration>, D::Error> {
+    duration(input).map(Some)
+}
+
+impl File {
+    fn into_profile(self, name: &str) -> Profile {
+        let load = self.load;
+        let standard = DialLoad::default();
+        let dial = DialLoad {
+            concurrency: load.dial.concurrency.unwrap_or(standard.concurrency),
+            timeout_ms: load.dial.timeout.map_or(standard.timeout_ms, millis),
+            retries: load.dial.retries.unwrap_or(standard.retries),
+            retry_interval_ms: load
+                .dial
+                .retry_interval
+                .map_or(standard.retry_interval_ms, millis),
+        };
+        let rate = load.rate.map(|rate| RateLoad {
+            connections: rate.connections,
+            duration_ms: millis(rate.duration),
+            per_connection_per_s: rate.per_connection,
+            batch_bytes: rate.batch_bytes,
+            window: rate.window,
+            limit_per_s: rate.limit,
+            timeout_ms: millis(rate.timeout),
+        });
+        Profile {
+            name: name.to_owned(),
+            description: self.description,
+            rounds: self.rounds,
+            sample_interval: self.sample_interval,
+            connections: load.connections.into_vec(),
+            payloads_bytes: load.payload.into_vec(),
+            warmup_echoes: load.echo.as_ref().and_then(|echo| echo.warmup),
+            load: Load {
+                connections: 0,
+                payload_bytes: 0,
+                message: if load.text {
+                    MessageKind::Text
+                } else {
+                    MessageKind::Binary
+                },
+                check: load.check,
+                dial,
+                echo: load.echo.map(|echo| EchoLoad {
+                    echoes: echo.echoes,
+                    duration_ms: echo.duration.map(millis),
+                    concurrency: echo.concurrency,
+                    limit_per_s: echo.limit,
+                    timeout_ms: millis(echo.timeout),
+                    warmup_echoes: 0,
+                }),
+                rate,
+                client_burn_ns: 0,
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::subject::testing::Project;
+
+    const SMALL: &str =
+        "description = \"d\"\nrounds = 2\n[load]\nconnections = [1, 2]\npayload = [3, 4]\n";
+
+    /// The project's own profiles.
+    fn shipped(name: &str) -> Profile {
+        let project = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let root = Root::at(&project).unwrap();
+        Profile::load(&root, name).unwrap()
+    }
+
+    fn error(text: &str) -> String {
+        Profile::parse("small", text).unwrap_err()
+    }
+
+    #[test]
+    fn lists_make_a_matrix() {
+        let loads = Profile::parse("small", SMALL).unwrap().loads();
+        let pairs: Vec<_> = loads
+            .iter()
+            .map(|load| (load.connections, load.payload_bytes))
+            .collect();
+        assert_eq!(pairs, [(1, 3), (1, 4), (2, 3), (2, 4)]);
+        assert_eq!(loads[0].echo, None);
+        assert_eq!(loads[0].rate, None);
+        assert!(loads[0].check);
+        assert_eq!(loads[0].dial, DialLoad::default());
+    }
+
+    #[test]
+    fn every_setting_of_the_file_arrives() {
+        let text = format!(
+            "sample-interval = \"300ms\"\n{SMALL}text = true\ncheck = false\n\
+             [load.dial]\nconcurrency = 1\ntimeout = \"2s\"\nretries = 3\nretry-interval = \"4ms\"\n\
+             [load.echo]\nechoes = 5\nduration = \"6s\"\nconcurrency = 7\nlimit = 8\ntimeout = \"9s\"\nwarmup = 10\n\
+             [load.rate]\nconnections = 11\nduration = \"12s\"\nper-connection = 13\nbatch-bytes = 14\nwindow = 15\nlimit = 16\ntimeout = \"17s\"\n"
+        );
+        let profile = Profile::parse("small", &text).unwrap();
+        assert_eq!(profile.sample_interval, Duration::from_millis(300));
+        assert_eq!(profile.rounds, 2);
+        let expected = Load {
+            connections: 1,
+            payload_bytes: 3,
+            message: MessageKind::Text,
+            check: false,
+            dial: DialLoad {
+                concurrency: 1,
+                timeout_ms: 2000,
+                retries: 3,
+                retry_interval_ms: 4,
+            },
+            echo: Some(EchoLoad {
+                echoes: 5,
+                duration_ms: Some(6000),
+                concurrency: 7,
+                limit_per_s: 8,
+                timeout_ms: 9000,
+                warmup_echoes: 10,
+            }),
+            rate: Some(RateLoad {
+                connections: 11,
+                duration_ms: 12000,
+                per_connection_per_s: 13,
+                batch_bytes: 14,
+                window: 15,
+                limit_per_s: 16,
+                timeout_ms: 17000,
+            }),
+            client_burn_ns: 0,
+        };
+        assert_eq!(profile.loads()[0], expected);
+    }
+
+    #[test]
+    fn mistakes_name_the_line_and_the_nearest_key() {
+        assert_eq!(
+            error(&format!("{SMALL}[load.echo]\nechos = 1\n")),
+            "line 7: unknown key `echos` (did you mean `echoes`?)"
+        );
+        let bad = error(&format!(
+            "{SMALL}[load.echo]\nechoes = 1\ntimeout = \"5\"\n"
+        ));
+        assert!(bad.contains("`5` has no unit (write 5s or 5ms)"), "{bad}");
+        let bad = error(&SMALL.replace("[1, 2]", "\"many\""));
+        assert!(bad.contains("a number or a list of numbers"), "{bad}");
+        assert_eq!(
+            error(&SMALL.replace("= 2\n", "= 0\n")),
+            "rounds is 0; it must be at least 1"
+        );
+        assert_eq!(
+            error(&SMALL.replace("[1, 2]", "[1, 0]")),
+            "connections is 0; it must be at least 1"
+        );
+        let bad = error(&SMALL.replace("[1, 2]", "[]"));
+        assert_eq!(bad, "connections and payload need at least one value each");
+    }
+
+    #[test]
+    fn an_unknown_profile_is_answered_with_the_nearest() {
+        let project = Project::new();
+        project.write("profiles/small.toml", SMALL);
+        project.write("profiles/broken.toml", "rounds = 1\nround = 1\n");
+        assert_eq!(Profile::load(&project.root, "small").unwrap().name, "small");
+        assert_eq!(
+            Profile::load(&project.root, "smal")
+                .unwrap_err()
+                .to_string(),
+            "no profile is named `smal` (did you mean `small`?) (there are: broken, small)"
+        );
+        let error = Profile::load(&project.root, "broken")
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.ends_with(
+                "profiles/broken.toml: line 2: unknown key `round` (did you mean `rounds`?)"
+            ),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn the_shipped_profiles_are_valid_and_as_announced() {
+        let default = shipped("default");
+        let rate = default.load.rate.clone().unwrap();
+        assert_eq!(rate, Profile::default_rate().unwrap());
+        assert_eq!(rate.limit_per_s, 50_000);
+        assert_eq!(
+            default.loads()[0].echo.as_ref().unwrap().warmup_echoes,
+            50_000
+        );
+        let original = shipped("original").loads();
+        let (echo, rate) = (
+            original[0].echo.clone().unwrap(),
+            original[0].rate.clone().unwrap(),
+        );
+        assert_eq!((echo.echoes, echo.concurrency), (2_000_000, 10_000));
+        assert_eq!((rate.per_connection_per_s, rate.batch_bytes), (200, 16_384));
+        let million = shipped("1m").loads();
+        assert_eq!((million.len(), million[0].connections), (1, 1_000_000));
+        assert_eq!(
+            (shipped("sweep").loads().len(), shipped("smoke").rounds),
+            (12, 1)
+        );
+    }
+
+    /// Measuring alone, without starting and stopping.
+    #[test]
+    fn seven_servers_fit_the_time_of_their_profile() {
+        let at_most_ms = |name: &str| {
+            let profile = shipped(name);
+            let one: u64 = profile
+                .loads()
+                .iter()
+                .map(|load| {
+                    let echo = load
+                        .echo
+                        .as_ref()
+                        .and_then(|echo| echo.duration_ms)
+                        .unwrap();
+                    echo + load.rate.as_ref().map_or(0, |rate| rate.duration_ms)
+                })
+                .sum();
+            7 * u64::from(profile.rounds) * one
+        };
+        assert!(at_most_ms("default") <= 300_000);
+        assert!(at_most_ms("smoke") <= 30_000);
+    }
+}
