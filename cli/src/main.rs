@@ -16,6 +16,7 @@ mod progress;
 mod root;
 mod run;
 mod runfile;
+mod serve;
 mod server;
 mod sockets;
 mod strict;

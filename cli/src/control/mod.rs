@@ -1,7 +1,29 @@
-//! What `wsbench serve` says to a client elsewhere: JSON over HTTP.
+//! What `wsbench serve` says to a client elsewhere: JSON over HTTP. The types
+//! of both sides are here.
+//!
+//! ```text
+//! GET  /v1/status                  Status
+//! POST /v1/phases/{phase}/begin    Edge
+//! POST /v1/phases/{phase}/end      PhaseEnd
+//! POST /v1/stop                    true
+//! ```
+//!
+//! Anything but 200 has a [`Problem`] as its body: 401 wrong token, 403 a web
+//! page, 404 no such phase, 409 out of order, 410 the server is gone, 500.
+
+mod api;
+mod guard;
+mod serve;
+
+pub use api::Served;
+pub use serve::answer;
 
 use serde::{Deserialize, Serialize};
 use wsbench_schema::{Edge, Machine, PortRange, Sample};
+
+/// Every request carries it with the value 1. A web page cannot set it on a
+/// request to another origin without asking first, which is refused.
+pub const MARK_HEADER: &str = "x-wsbench";
 
 /// `GET /v1/status`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

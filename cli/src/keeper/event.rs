@@ -72,7 +72,10 @@ mod tests {
         };
         let event = Event::Exited(exit);
         assert_eq!(event.to_line(), r#"{"event":"exited","signal":9}"#);
-        assert_eq!(serde_json::from_str::<Event>(&event.to_line()).ok(), Some(event));
+        assert_eq!(
+            serde_json::from_str::<Event>(&event.to_line()).ok(),
+            Some(event)
+        );
         let unknown = r#"{"event":"exited","signal":9,"core":true}"#;
         assert!(serde_json::from_str::<Event>(unknown).is_err());
         assert_eq!(exit.to_string(), "was ended by signal 9 (SIGKILL)");

@@ -117,7 +117,9 @@ impl Link {
         let exit = self.exit.clone().unwrap_or_else(|| "is gone".into());
         match gone {
             Some((killed, 0)) => Ok((exit, killed)),
-            Some((_, left)) => bail!("{left} of its processes survive SIGKILL (see: ps -o pid,stat,wchan)"),
+            Some((_, left)) => {
+                bail!("{left} of its processes survive SIGKILL (see: ps -o pid,stat,wchan)")
+            }
             None => bail!("its keeper was killed, so processes of it may be left"),
         }
     }

@@ -34,7 +34,8 @@ fn last_bytes(path: &Path) -> std::io::Result<String> {
     let length = i64::try_from(file.metadata()?.len()).unwrap_or(i64::MAX);
     file.seek(SeekFrom::End(-length.min(BYTES_MOST)))?;
     let mut bytes = Vec::new();
-    file.take(BYTES_MOST.unsigned_abs()).read_to_end(&mut bytes)?;
+    file.take(BYTES_MOST.unsigned_abs())
+        .read_to_end(&mut bytes)?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 

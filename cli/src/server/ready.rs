@@ -23,9 +23,15 @@ pub fn look(keeper: u32, range: PortRange, address: IpAddr) -> anyhow::Result<Re
         .filter(|socket| range.contains(socket.local.port()) && socket.covers(address))
         .collect();
     let of_port = |port: u16| listeners.iter().filter(move |s| s.local.port() == port);
-    let missing: Vec<u16> = range.iter().filter(|port| of_port(*port).next().is_none()).collect();
+    let missing: Vec<u16> = range
+        .iter()
+        .filter(|port| of_port(*port).next().is_none())
+        .collect();
     if listeners.is_empty() {
-        return Ok(Readiness { missing, foreign: Vec::new() });
+        return Ok(Readiness {
+            missing,
+            foreign: Vec::new(),
+        });
     }
     // What the server started counts, in whatever group or session: the keeper has adopted it.
     let family = process::descendants(keeper)?;
@@ -62,7 +68,10 @@ impl fmt::Display for Readiness {
         }
         match self.missing.as_slice() {
             [] => f.write_str("it listens on all ports"),
-            [port] => write!(f, "nobody listens on port {port} of the address it was given"),
+            [port] => write!(
+                f,
+                "nobody listens on port {port} of the address it was given"
+            ),
             [port, .., last] => write!(
                 f,
                 "nobody listens on {} of its ports ({port} to {last}) of the address it was given",
