@@ -1,5 +1,6 @@
 //! Accepting without dying and without spinning when the process is out of files.
 
+use std::fmt::Arguments;
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -28,7 +29,7 @@ pub fn accept_forever(
 
 /// How long to wait after `accept` failed: not at all when only that one
 /// connection was lost, a moment when the process or the machine is out of files
-/// or memory, which is said on stderr at most once a second.
+/// or memory, which is also said.
 pub fn pause_after_accept_error(error: &io::Error) -> Option<Duration> {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted};
     if matches!(
@@ -37,15 +38,23 @@ pub fn pause_after_accept_error(error: &io::Error) -> Option<Duration> {
     ) {
         return None;
     }
+    complain(format_args!(
+        "cannot accept: {error} (connections wait; limit of open files: ulimit -n)"
+    ));
+    Some(PAUSE)
+}
+
+/// Says on stderr that connections are refused, at most once a second: what goes
+/// wrong for one goes wrong for thousands.
+pub fn complain(message: Arguments<'_>) {
     static LAST_SAID_S: AtomicU64 = AtomicU64::new(0);
     let now_s = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default()
         .as_secs();
     if LAST_SAID_S.swap(now_s, Ordering::Relaxed) != now_s {
-        eprintln!("cannot accept: {error} (connections wait; limit of open files: ulimit -n)");
+        eprintln!("{message}");
     }
-    Some(PAUSE)
 }
 
 #[cfg(test)]

@@ -29,7 +29,7 @@ mod version;
 
 use std::process::ExitCode;
 
-pub use accept::{accept_forever, pause_after_accept_error};
+pub use accept::{accept_forever, complain, pause_after_accept_error};
 pub use limits::{allowed_cpus, raise_open_files};
 pub use listen::{ListenError, listen_on};
 pub use options::Options;

@@ -29,7 +29,8 @@ fn serve(options: &Options) -> Result<()> {
             // It fails only on a connection that is gone already.
             let _ = stream.set_nodelay(nodelay);
         });
-        servers.push(runtime.spawn(axum::serve(listener, router(options.max_message)).into_future()));
+        servers
+            .push(runtime.spawn(axum::serve(listener, router(options.max_message)).into_future()));
     }
     runtime.block_on(async {
         for server in servers {
@@ -44,7 +45,10 @@ fn runtime(threads: usize) -> std::io::Result<Runtime> {
     if threads == 1 {
         Builder::new_current_thread().enable_all().build()
     } else {
-        Builder::new_multi_thread().worker_threads(threads).enable_all().build()
+        Builder::new_multi_thread()
+            .worker_threads(threads)
+            .enable_all()
+            .build()
     }
 }
 
@@ -69,7 +73,11 @@ async fn echo(mut socket: WebSocket) {
             if answer && socket.feed(message).await.is_err() {
                 return;
             }
-            arrived = socket.next().now_or_never().flatten().and_then(|next| next.ok());
+            arrived = socket
+                .next()
+                .now_or_never()
+                .flatten()
+                .and_then(|next| next.ok());
         }
         if socket.flush().await.is_err() {
             return;
