@@ -164,9 +164,6 @@ impl Rate {
                 return;
             }
             let now = now_ns();
-            if now >= self.ends_ns {
-                return;
-            }
             if slot.awaited == 0 {
                 slot.since_ns = now;
             }
@@ -307,6 +304,7 @@ impl<P: Protocol> Workload<P> for Rate {
             self.send_due(net, id);
         }
         if now_ns >= self.ends_ns {
+            // All that was due has had its turn above; what could not go is unsent.
             self.due_over = true;
             if now_ns >= self.ends_ns + self.share.timeout_ns {
                 self.give_up(net);

@@ -1,0 +1,175 @@
+//! What each shard has to do in a phase: the load, cut into shares.
+
+use super::dial::Route;
+use super::pace::Limiter;
+use super::split::{apportion, share};
+use super::worker::{Order, Worker};
+use crate::workload::connect::Connect;
+use crate::workload::echo::EchoShare;
+use crate::workload::rate::{Batching, RateShare};
+use std::sync::Arc;
+use wsbench_schema::{DialLoad, EchoLoad, Load, RateLoad};
+
+const NS_PER_MS: u64 = 1_000_000;
+
+/// Connections and dials in flight are split evenly.
+pub fn connect(workers: &[Worker], route: &Arc<Route>, dial: &DialLoad, seed: u64) -> Vec<Order> {
+    let order = |(index, worker): (usize, &Worker)| {
+        let in_flight = share(dial.concurrency.into(), workers.len(), index).max(1) as u32;
+        let (connections, first) = (worker.connections, worker.first_number);
+        let connect = Connect::new(Arc::clone(route), dial, connections, first, in_flight, seed);
+        Order::Connect(Box::new(connect))
+    };
+    workers.iter().enumerate().map(order).collect()
+}
+
+/// Echoes in flight are split by open connections, and echoes by those in
+/// flight. With fewer in flight than shards, some shards have nothing to do.
+pub fn echo(
+    workers: &[Worker],
+    echo: &EchoLoad,
+    warmup: bool,
+    burn_ns: u64,
+    start_ns: u64,
+) -> Vec<Order> {
+    let open = open(workers);
+    let all: u64 = open.iter().sum();
+    let concurrency = match u64::from(echo.concurrency) {
+        0 => all,
+        asked => asked.min(all),
+    };
+    let in_flight = apportion(concurrency, &open);
+    let total = if warmup {
+        echo.warmup_echoes
+    } else {
+        echo.echoes
+    };
+    let mut echoes = apportion(total, &in_flight);
+    if concurrency == 0 {
+        // Somebody must say that they were not sent.
+        echoes[0] = total;
+    }
+    let until_ns = echo
+        .duration_ms
+        .filter(|_| !warmup)
+        .map(|ms| start_ns.saturating_add(ms.saturating_mul(NS_PER_MS)));
+    let order = |(echoes, in_flight): (u64, u64)| {
+        let per_s = echo.limit_per_s as f64 * echoes as f64 / total.max(1) as f64;
+        Order::Echo(Box::new(EchoShare {
+            echoes,
+            concurrency: in_flight as u32,
+            until_ns,
+            timeout_ns: echo.timeout_ms.saturating_mul(NS_PER_MS),
+            limit: (per_s > 0.0 && !warmup).then(|| Limiter::new(per_s, start_ns)),
+            burn_ns,
+        }))
+    };
+    echoes.into_iter().zip(in_flight).map(order).collect()
+}
+
+/// Senders are split by open connections; all have the same interval.
+pub fn rate(
+    workers: &[Worker],
+    plan: &RatePlan,
+    load: &Load,
+    rate: &RateLoad,
+    seed: u64,
+    start_ns: u64,
+) -> Vec<Order> {
+    let order = |(index, senders): (usize, u64)| {
+        Order::Rate(Box::new(RateShare {
+            senders: senders as u32,
+            batching: plan.batching,
+            interval_ns: plan.interval_ns,
+            start_ns,
+            duration_ns: rate.duration_ms.saturating_mul(NS_PER_MS),
+            timeout_ns: rate.timeout_ms.saturating_mul(NS_PER_MS),
+            seed: seed.wrapping_add(index as u64),
+            burn_ns: load.client_burn_ns,
+        }))
+    };
+    apportion(plan.senders.into(), &open(workers))
+        .into_iter()
+        .enumerate()
+        .map(order)
+        .collect()
+}
+
+/// A rate load on the connections that are open.
+#[derive(Clone, Copy, Debug)]
+pub struct RatePlan {
+    /// Connections that send.
+    pub senders: u32,
+    /// How their messages are cut into batches.
+    pub batching: Batching,
+    /// Messages a second in all: what the senders ask for, or the limit if lower.
+    pub per_s: f64,
+    /// From one batch of a connection to its next.
+    pub interval_ns: f64,
+}
+
+impl RatePlan {
+    /// For `open` connections and frames of so many bytes.
+    #[must_use]
+    pub fn new(rate: &RateLoad, open: u32, frame_bytes: usize) -> Self {
+        let senders = match rate.connections {
+            0 => open,
+            asked => asked.min(open),
+        };
+        let (each, window) = (rate.per_connection_per_s, rate.window);
+        let batching = Batching::of(frame_bytes, rate.batch_bytes, each, window);
+        let asked = f64::from(each) * f64::from(senders.max(1));
+        let per_s = match rate.limit_per_s {
+            0 => asked,
+            limit => asked.min(limit as f64),
+        };
+        let interval_ns = f64::from(batching.batch) * f64::from(senders.max(1)) * 1e9 / per_s;
+        Self {
+            senders,
+            batching,
+            per_s,
+            interval_ns,
+        }
+    }
+}
+
+fn open(workers: &[Worker]) -> Vec<u64> {
+    workers.iter().map(|worker| worker.open.into()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rate(limit_per_s: u64) -> RateLoad {
+        RateLoad {
+            connections: 10,
+            duration_ms: 1000,
+            per_connection_per_s: 200,
+            batch_bytes: 16_384,
+            window: 0,
+            limit_per_s,
+            timeout_ms: 1000,
+        }
+    }
+
+    #[test]
+    fn a_batch_of_fifteen_is_due_every_75_ms() {
+        let plan = RatePlan::new(&rate(0), 50, 1032);
+        assert_eq!((plan.senders, plan.batching.batch), (10, 15));
+        assert_eq!((plan.per_s, plan.interval_ns), (2000.0, 75e6));
+    }
+
+    #[test]
+    fn a_limit_stretches_the_interval() {
+        let plan = RatePlan::new(&rate(1000), 50, 1032);
+        assert_eq!((plan.per_s, plan.interval_ns), (1000.0, 150e6));
+    }
+
+    #[test]
+    fn no_connection_left_is_no_sender_and_no_division_by_zero() {
+        let plan = RatePlan::new(&rate(0), 0, 1032);
+        assert_eq!(plan.senders, 0);
+        assert!(plan.interval_ns.is_finite());
+    }
+}
