@@ -38,14 +38,14 @@ use wsbench_schema::{HistogramError, RunPlan, TrialRecord};
 #[derive(Debug, Error)]
 pub enum ReportError {
     /// A latency cannot be read.
-    #[error("{subject}: {histogram}: {source} (measure this subject again)")]
+    #[error("{subject}: {histogram}: {cause} (measure this subject again)")]
     Histogram {
         /// Whose.
         subject: String,
         /// Which.
         histogram: String,
-        /// Why.
-        source: HistogramError,
+        /// Why. Part of the message, so not its source as well.
+        cause: HistogramError,
     },
     /// A record was copied in from another run.
     #[error(
@@ -63,12 +63,12 @@ pub enum ReportError {
     #[error("`{0}` in a report's file name: it must not contain `/` (choose the folder instead)")]
     FileName(String),
     /// The file system refused.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {cause}", path.display())]
     Io {
         /// The file or folder.
         path: PathBuf,
-        /// Why.
-        source: io::Error,
+        /// Why. Part of the message, so not its source as well.
+        cause: io::Error,
     },
 }
 
@@ -131,11 +131,11 @@ impl Report {
                 return Err(ReportError::FileName(part.to_owned()));
             }
         }
-        let io = |path: &Path, source| ReportError::Io {
+        let io = |path: &Path, cause| ReportError::Io {
             path: path.to_owned(),
-            source,
+            cause,
         };
-        fs::create_dir_all(folder).map_err(|source| io(folder, source))?;
+        fs::create_dir_all(folder).map_err(|cause| io(folder, cause))?;
         let mut documents = vec![("report", self.markdown())];
         for table in tables::all() {
             documents.push((table.file, markdown::document(self, &[table])));
@@ -143,7 +143,7 @@ impl Report {
         let mut paths = Vec::new();
         for (name, text) in documents {
             let path = folder.join(format!("{prefix}{name}{suffix}.md"));
-            fs::write(&path, text).map_err(|source| io(&path, source))?;
+            fs::write(&path, text).map_err(|cause| io(&path, cause))?;
             paths.push(path);
         }
         Ok(paths)

@@ -140,11 +140,14 @@ fn versions(trials: &[&TrialRecord]) -> String {
 }
 
 /// Of the plan, then of the trials; a setting that is not the same in all of
-/// them (such as ports) is left to the records.
+/// them (such as ports) is left to the records, and the versions of subjects
+/// are told apart from these.
 fn settings(plan: &RunPlan, trials: &[&TrialRecord]) -> String {
     let mut settings: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     let all = trials.iter().flat_map(|trial| &trial.settings);
-    for (name, value) in plan.settings.iter().chain(all) {
+    let is_version = |name: &str| name.starts_with("version.");
+    let all = plan.settings.iter().chain(all);
+    for (name, value) in all.filter(|(name, _)| !is_version(name)) {
         settings.entry(name).or_default().insert(value);
     }
     let texts: Vec<String> = settings
@@ -331,6 +334,7 @@ mod tests {
         other.settings.insert("ports".into(), "10001-10010".into());
         let mut first = example::trial("axum", 1);
         first.settings.insert("ports".into(), "10011-10020".into());
+        first.settings.insert("version.axum".into(), "axum".into());
         let heading = Heading::new(&example::plan(&["axum"], 2), &[&first, &other]);
         assert_eq!(heading.warnings.len(), 4, "{:?}", heading.warnings);
         assert_eq!(

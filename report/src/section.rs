@@ -59,11 +59,11 @@ impl Subject {
         }
         let mut latencies = BTreeMap::new();
         for (histogram, texts) in texts {
-            let merged = Latency::merged(texts.iter().map(String::as_str)).map_err(|source| {
+            let merged = Latency::merged(texts.iter().map(String::as_str)).map_err(|cause| {
                 ReportError::Histogram {
                     subject: name.to_owned(),
                     histogram: histogram.clone(),
-                    source,
+                    cause,
                 }
             })?;
             if let Some(latency) = merged {

@@ -1,12 +1,186 @@
 //! `wsbench report`.
 
-use anyhow::bail;
+use crate::root::Root;
+use crate::run::resume;
+use anyhow::{Context as _, bail};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use wsbench_report::{Report, terminal_width};
+use wsbench_schema::{RunPlan, TrialRecord};
+
+/// Runs that are named when the one that was asked for is not there.
+const NEWEST: usize = 5;
 
 /// Makes the report of a run from its saved records.
+///
+/// Prints the tables and writes them as markdown: report.md with everything, and
+/// compact.md, connections.md, echo.md and rate.md with one table each.
 #[derive(clap::Args)]
-pub struct Args {}
+pub struct Args {
+    /// The run: a folder of results/, or a path [default: the newest in results/]
+    run: Option<PathBuf>,
+    /// Put before the name of every file
+    #[arg(
+        long,
+        default_value = "",
+        hide_default_value = true,
+        allow_hyphen_values = true
+    )]
+    prefix: String,
+    /// Put behind the name of every file, before `.md`
+    #[arg(
+        long,
+        default_value = "",
+        hide_default_value = true,
+        allow_hyphen_values = true
+    )]
+    suffix: String,
+    /// Folder of the files [default: output/report]
+    #[arg(long, value_name = "DIR")]
+    output: Option<PathBuf>,
+}
 
-pub fn run(_args: Args) -> anyhow::Result<ExitCode> {
-    bail!("`report` is not written yet")
+impl Args {
+    /// Of the newest run, as `wsbench run -r` makes it.
+    pub fn newest(prefix: String, suffix: String) -> Self {
+        Self {
+            run: None,
+            prefix,
+            suffix,
+            output: None,
+        }
+    }
+}
+
+pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let root = Root::find()?;
+    let folder = find(&root.results(), args.run.as_deref())?;
+    let report = load(&folder)?;
+    let output = args.output.unwrap_or_else(|| root.output("report"));
+    let written = report.write(&output, &args.prefix, &args.suffix)?;
+    let mut text = report.terminal(terminal_width());
+    text.push('\n');
+    for path in written {
+        text.push_str(&format!("written: {}\n", path.display()));
+    }
+    print(&text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The report of the records in a run's folder.
+fn load(folder: &Path) -> anyhow::Result<Report> {
+    let plan = RunPlan::load(folder)?;
+    let records = TrialRecord::load_all(folder)?;
+    Report::new(&plan, &records).with_context(|| format!("no report of {}", folder.display()))
+}
+
+/// The folder of the run that is meant; the newest if none is named.
+fn find(results: &Path, wanted: Option<&Path>) -> anyhow::Result<PathBuf> {
+    let mut runs = resume::runs(results);
+    let Some(wanted) = wanted else {
+        return runs.pop().with_context(|| {
+            let results = results.display();
+            format!("no run in {results} yet (measure something: wsbench run)")
+        });
+    };
+    let is_run = |path: &PathBuf| path.join(RunPlan::FILE_NAME).is_file();
+    let places = [results.join(wanted), wanted.to_owned()];
+    if let Some(folder) = places.into_iter().find(is_run) {
+        return Ok(folder);
+    }
+    let newest: Vec<_> = runs
+        .iter()
+        .rev()
+        .take(NEWEST)
+        .filter_map(|path| path.file_name())
+        .map(|name| name.to_string_lossy())
+        .collect();
+    let newest = match newest.len() {
+        0 => format!("{} has no run yet: wsbench run", results.display()),
+        _ => format!("the newest of {}: {}", results.display(), newest.join(", ")),
+    };
+    bail!(
+        "no run `{}`: neither a run's name nor a folder with a {} ({newest})",
+        wanted.display(),
+        RunPlan::FILE_NAME,
+    );
+}
+
+/// To standard output; whoever closes it early (`| head`) has seen enough.
+fn print(text: &str) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    let printed = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    match printed {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        printed => printed,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::testing::{plan, record};
+    use std::fs;
+
+    /// A folder of results with one record in each run.
+    fn results(runs: &[&str]) -> tempfile::TempDir {
+        let results = tempfile::tempdir().unwrap();
+        for name in runs {
+            let folder = results.path().join(name);
+            fs::create_dir(&folder).unwrap();
+            let plan = plan(name);
+            plan.save(&folder).unwrap();
+            record(&plan, "axum", 1).save(&folder).unwrap();
+        }
+        results
+    }
+
+    #[test]
+    fn a_run_is_found_by_name_by_path_and_as_the_newest() {
+        let results = results(&["20261130-0900", "20261130-1000"]);
+        let old = results.path().join("20261130-0900");
+        let found = |wanted: Option<&Path>| find(results.path(), wanted).unwrap();
+        assert_eq!(found(Some(Path::new("20261130-0900"))), old);
+        assert_eq!(found(Some(&old)), old);
+        assert_eq!(found(None), results.path().join("20261130-1000"));
+    }
+
+    #[test]
+    fn a_missing_run_is_an_error_that_names_the_newest() {
+        let names: Vec<String> = (0..7).map(|hour| format!("20261130-0{hour}00")).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let results = results(&names);
+        let wanted = Some(Path::new("20261131-0900"));
+        let error = find(results.path(), wanted).unwrap_err().to_string();
+        assert!(error.starts_with("no run `20261131-0900`: "), "{error}");
+        assert!(
+            error.contains(": 20261130-0600, 20261130-0500, "),
+            "{error}"
+        );
+        assert!(!error.contains("20261130-0100"), "{error}");
+    }
+
+    #[test]
+    fn without_any_run_the_remedy_is_told() {
+        let empty = tempfile::tempdir().unwrap();
+        let none = empty.path().join("results");
+        for wanted in [None, Some(Path::new("x"))] {
+            let error = find(&none, wanted).unwrap_err().to_string();
+            assert!(error.contains("wsbench run"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_report_is_made_of_what_is_there() {
+        let results = results(&["20261130-0900"]);
+        let folder = results.path().join("20261130-0900");
+        let text = load(&folder).unwrap().markdown();
+        assert!(text.contains("incomplete: 1 of 4 trials"), "{text}");
+        // 1,000 echoes answered in 10 s.
+        assert!(text.contains("| axum "), "{text}");
+        fs::write(folder.join("x.json"), "{").unwrap();
+        let error = load(&folder).unwrap_err().to_string();
+        assert!(error.contains("x.json: not a valid record"), "{error}");
+    }
 }
