@@ -21,6 +21,7 @@ mod server;
 mod sockets;
 mod strict;
 mod subject;
+mod verify;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;

@@ -66,8 +66,9 @@ const CLIENT: [(&str, Becomes); 28] = [
 ];
 
 /// The servers' flags.
-const SERVER: [(&str, Becomes); 5] = [
+const SERVER: [(&str, Becomes); 6] = [
     ("nodelay", Switch("nodelay")),
+    ("pi", Long("interval")),
     ("b", Nothing(NO_READ_BUFFER)),
     ("mrb", Nothing(NO_READ_BUFFER)),
     ("mb", Nothing(NO_READ_BUFFER)),
@@ -105,9 +106,7 @@ fn lookup(verb: &str, name: &str) -> Option<Becomes> {
         "run" if name == "f" => Some(Name),
         "run" => find(&CLIENT).or_else(|| find(&BOTH)),
         "serve" if name == "f" => Some(Name),
-        "serve" => find(&SERVER)
-            .or_else(|| find(&BOTH))
-            .or_else(|| (name == "pi").then_some(Millis("sample-interval"))),
+        "serve" => find(&SERVER).or_else(|| find(&BOTH)),
         // The whole line of a client is also that of its report.
         "report" => match find(&CLIENT).or_else(|| find(&BOTH))? {
             long @ Long("prefix" | "suffix") => Some(long),
@@ -420,7 +419,7 @@ mod tests {
     fn the_framework_is_a_name_where_names_stand_alone() {
         becomes("build -f=axum floor", "build axum floor");
         becomes("run -f axum", "run axum");
-        becomes("serve -f=axum", "serve axum");
+        becomes("serve -f=axum -pi=500", "serve axum --interval=500");
     }
 
     #[test]

@@ -1,0 +1,215 @@
+//! Whether a server answers rightly. Cases stand in groups; each is one
+//! connection and says what it expected and what it saw.
+
+mod connection;
+mod echo;
+#[cfg(test)]
+mod wrong;
+
+use connection::Seen;
+pub use connection::{Connection, Kind, Message, masked_frame};
+use serde::Serialize;
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+/// A case that takes longer has failed.
+const CASE_WITHIN: Duration = Duration::from_secs(2);
+/// What is left undone after this time has failed.
+const EXAMINATION_WITHIN: Duration = Duration::from_secs(10);
+
+/// What follows from a failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[expect(
+    dead_code,
+    reason = "the echo group has only musts; further groups have all three"
+)]
+pub enum Level {
+    /// The server is wrong, and its figures mean nothing.
+    Must,
+    /// The server departs from the standard where an echo does not need it.
+    Should,
+    /// Worth knowing.
+    Note,
+}
+
+/// One thing that a server is asked to do.
+pub struct Case {
+    group: &'static str,
+    name: String,
+    level: Level,
+    /// In words: "a binary message of 125 bytes, as it was sent".
+    expected: String,
+    run: Box<dyn Fn(&mut Connection) -> Seen<()>>,
+}
+
+/// How a case ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "verdict", rename_all = "snake_case")]
+pub enum Verdict {
+    /// As expected.
+    Pass,
+    /// Not as expected.
+    Fail {
+        /// In words.
+        expected: String,
+        /// In words.
+        seen: String,
+    },
+}
+
+/// A case and how it ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// Cases of one kind.
+    pub group: &'static str,
+    /// Unique within the group.
+    pub name: String,
+    /// What follows from a failure.
+    pub level: Level,
+    /// How it ended.
+    #[serde(flatten)]
+    pub verdict: Verdict,
+}
+
+/// All findings about one server.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Examination {
+    /// In the order in which the cases ran.
+    pub findings: Vec<Finding>,
+}
+
+/// Asks the server at that address everything, in at most ten seconds.
+pub fn examine(addr: SocketAddr, path: &str) -> Examination {
+    examine_within(addr, path, &echo::cases(), CASE_WITHIN, EXAMINATION_WITHIN)
+}
+
+fn examine_within(
+    addr: SocketAddr,
+    path: &str,
+    cases: &[Case],
+    case_within: Duration,
+    within: Duration,
+) -> Examination {
+    let end = Instant::now() + within;
+    let try_case = |case: &Case| {
+        if Instant::now() >= end {
+            return Err(format!(
+                "not tried: the {} s for all cases were over",
+                within.as_secs()
+            ));
+        }
+        let deadline = end.min(Instant::now() + case_within);
+        let mut connection = Connection::open(addr, path, deadline)?;
+        (case.run)(&mut connection)
+    };
+    let findings = cases.iter().map(|case| Finding {
+        group: case.group,
+        name: case.name.clone(),
+        level: case.level,
+        verdict: match try_case(case) {
+            Ok(()) => Verdict::Pass,
+            Err(seen) => Verdict::Fail {
+                expected: case.expected.clone(),
+                seen,
+            },
+        },
+    });
+    Examination {
+        findings: findings.collect(),
+    }
+}
+
+impl Finding {
+    /// Whether it is as expected.
+    pub fn is_pass(&self) -> bool {
+        self.verdict == Verdict::Pass
+    }
+}
+
+impl Examination {
+    /// Whether the server may be measured: no `must` failed.
+    pub fn passed(&self) -> bool {
+        self.failures().all(|finding| finding.level != Level::Must)
+    }
+
+    /// What was not as expected, of any level.
+    pub fn failures(&self) -> impl Iterator<Item = &Finding> {
+        self.findings.iter().filter(|finding| !finding.is_pass())
+    }
+
+    /// Cases passed of all: `23/23`.
+    pub fn summary(&self) -> String {
+        let all = self.findings.len();
+        format!("{}/{all}", all - self.failures().count())
+    }
+
+    /// The first failure in one line, for a row of a table; `None` if there is none.
+    pub fn first_failure(&self) -> Option<String> {
+        let failure = self
+            .failures()
+            .min_by_key(|finding| finding.level != Level::Must)?;
+        let Verdict::Fail { expected, seen } = &failure.verdict else {
+            return None;
+        };
+        Some(format!(
+            "{} {}: expected {expected}, saw {seen}",
+            failure.group, failure.name
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn finding(level: Level, pass: bool) -> Finding {
+        let (expected, seen) = ("yes".into(), "no".into());
+        Finding {
+            group: "echo",
+            name: "one".into(),
+            level,
+            verdict: if pass {
+                Verdict::Pass
+            } else {
+                Verdict::Fail { expected, seen }
+            },
+        }
+    }
+
+    #[test]
+    fn only_a_failed_must_fails_a_server() {
+        let of = |findings: Vec<Finding>| Examination { findings };
+        let all_pass = of(vec![finding(Level::Must, true)]);
+        assert!(all_pass.passed());
+        assert_eq!(
+            (all_pass.summary(), all_pass.first_failure()),
+            ("1/1".into(), None)
+        );
+        let should = of(vec![
+            finding(Level::Should, false),
+            finding(Level::Note, false),
+        ]);
+        assert!(should.passed());
+        assert_eq!(should.summary(), "0/2");
+        let must = of(vec![
+            finding(Level::Should, false),
+            finding(Level::Must, false),
+        ]);
+        assert!(!must.passed());
+        assert_eq!(
+            must.first_failure().unwrap(),
+            "echo one: expected yes, saw no"
+        );
+    }
+
+    #[test]
+    fn a_finding_is_flat_json() {
+        let json = serde_json::to_value(finding(Level::Must, false)).unwrap();
+        let expected = serde_json::json!({
+            "group": "echo", "name": "one", "level": "must",
+            "verdict": "fail", "expected": "yes", "seen": "no",
+        });
+        assert_eq!(json, expected);
+    }
+}
