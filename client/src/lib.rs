@@ -61,7 +61,7 @@ pub enum EngineError {
     },
     /// The operating system refused something.
     #[error("cannot {0}: {1}")]
-    System(String, #[source] io::Error),
+    System(String, io::Error),
     /// A shard ended when it should not.
     #[error("a shard of the client failed: {0}")]
     Shard(String),

@@ -118,20 +118,20 @@ pub struct RunPlan {
 #[derive(Debug, Error)]
 pub enum RecordError {
     /// The file system refused.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {cause}", path.display())]
     Io {
         /// The file.
         path: PathBuf,
         /// Why.
-        source: io::Error,
+        cause: io::Error,
     },
     /// The file is not what it should be.
-    #[error("{}: not a valid record: {source}", path.display())]
+    #[error("{}: not a valid record: {cause}", path.display())]
     Json {
         /// The file.
         path: PathBuf,
         /// Where and why.
-        source: serde_json::Error,
+        cause: serde_json::Error,
     },
     /// The file is of another version.
     #[error(
@@ -235,9 +235,9 @@ impl TrialRecord {
     /// # Errors
     /// If the folder or any record cannot be read.
     pub fn load_all(folder: &Path) -> Result<Vec<Self>, RecordError> {
-        let io = |source| RecordError::Io {
+        let io = |cause| RecordError::Io {
             path: folder.into(),
-            source,
+            cause,
         };
         let mut records = Vec::new();
         for entry in fs::read_dir(folder).map_err(io)? {
@@ -297,9 +297,9 @@ impl RunPlan {
 /// # Panics
 /// Never for the types of this crate, which are all valid JSON.
 pub fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<(), RecordError> {
-    let io = |source| RecordError::Io {
+    let io = |cause| RecordError::Io {
         path: path.into(),
-        source,
+        cause,
     };
     let mut text = serde_json::to_vec_pretty(value).expect("disk types are valid JSON");
     text.push(b'\n');
@@ -322,13 +322,13 @@ pub fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<(), RecordErro
 /// # Errors
 /// If the file cannot be read, is of another version or has unknown fields.
 pub fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, RecordError> {
-    let text = fs::read(path).map_err(|source| RecordError::Io {
+    let text = fs::read(path).map_err(|cause| RecordError::Io {
         path: path.into(),
-        source,
+        cause,
     })?;
-    let json = |source| RecordError::Json {
+    let json = |cause| RecordError::Json {
         path: path.into(),
-        source,
+        cause,
     };
     let value: serde_json::Value = serde_json::from_slice(&text).map_err(json)?;
     // The version first: in a record of another one, the fields prove nothing.

@@ -110,12 +110,12 @@ pub enum TargetError {
     #[error("`{0}`: write ws://HOST:PORT[-PORT]/PATH, as in ws://127.0.0.1:10001-10010/ws")]
     Form(String),
     /// The ports cannot be read.
-    #[error("`{url}`: {source}")]
+    #[error("`{url}`: {cause}")]
     Ports {
         /// The whole URL.
         url: String,
         /// What is wrong with them.
-        source: PortRangeError,
+        cause: PortRangeError,
     },
 }
 
@@ -150,9 +150,9 @@ impl FromStr for Target {
         {
             return Err(form());
         }
-        let ports = ports.parse().map_err(|source| TargetError::Ports {
+        let ports = ports.parse().map_err(|cause| TargetError::Ports {
             url: url.to_owned(),
-            source,
+            cause,
         })?;
         let path = match path.as_bytes().first() {
             Some(b'/') => path.to_owned(),
