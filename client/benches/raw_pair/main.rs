@@ -1,0 +1,62 @@
+//! The bare machine as a yardstick for the client: raw epoll programs that move
+//! the same bytes and do nothing else. No framing, no histogram, no check.
+//!
+//! `pair` tells what an echo costs each side here. `compare` lets the raw
+//! client and `wsbench client` drive the same server in turn.
+//!
+//! Nothing of the engine is used, so that it is not measured by itself.
+
+mod compare;
+mod load;
+mod machine;
+mod pair;
+mod raw_client;
+mod raw_server;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+#[derive(Parser)]
+#[command(bin_name = "raw_pair")]
+struct Cli {
+    /// What `cargo bench` adds.
+    #[arg(long, hide = true, global = true)]
+    bench: bool,
+    #[command(subcommand)]
+    role: Option<Role>,
+}
+
+#[derive(Subcommand)]
+enum Role {
+    /// Raw server and raw client: CPU time a message on each side.
+    Pair(pair::Args),
+    /// Raw client and `wsbench client` in turn on the same kind of server.
+    Compare(compare::Args),
+    /// The raw echo server alone.
+    Server(raw_server::Args),
+    /// The raw client alone.
+    Client(raw_client::Args),
+}
+
+fn main() -> ExitCode {
+    let result = match Cli::parse().role {
+        None => {
+            // So that a bare `cargo bench` needs neither a quiet machine nor a server's path.
+            eprintln!("raw_pair: nothing to do (say `-- pair`, `-- compare ...` or `-- --help`)");
+            Ok(ExitCode::SUCCESS)
+        }
+        Some(Role::Pair(args)) => pair::run(&args),
+        Some(Role::Compare(args)) => compare::run(&args),
+        Some(Role::Server(args)) => succeed(raw_server::run(&args)),
+        Some(Role::Client(args)) => succeed(raw_client::run(&args)),
+    };
+    result.unwrap_or_else(|error| {
+        eprintln!("raw_pair: {error:#}");
+        ExitCode::FAILURE
+    })
+}
+
+fn succeed(result: Result<()>) -> Result<ExitCode> {
+    result.map(|()| ExitCode::SUCCESS)
+}
