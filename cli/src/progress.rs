@@ -1,15 +1,28 @@
 //! How far a phase has come: a bar on a terminal, a line a second elsewhere,
 //! nothing for what lasts less than a second. Goes to standard error, so that
-//! standard output holds results alone.
+//! standard output holds results alone. That nobody reads either stops nothing.
 
 use crate::run::id::Utc;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use std::io::{IsTerminal as _, stderr};
+use std::fmt::Display;
+use std::io::{IsTerminal as _, Write as _, stderr, stdout};
 use std::time::{Duration, Instant};
 use wsbench_schema::{Phase, Progress};
 
 /// What ends sooner is not shown.
 const QUIET: Duration = Duration::from_millis(900);
+
+/// A result, to standard output.
+pub fn say(line: impl Display) {
+    let _ = writeln!(stdout(), "{line}");
+}
+
+/// What the user should know meanwhile, to standard error.
+pub fn note(line: impl Display) {
+    let _ = writeln!(stderr(), "{line}");
+}
+
+const TEMPLATE: &str = "{prefix} [{bar:30}] {pos}/{len} {msg}, {elapsed} so far, {eta} to go";
 
 /// Shows one phase. Dropping it takes the bar away.
 pub struct Meter {
@@ -46,7 +59,7 @@ impl Meter {
             bar.set_position(progress.done);
             bar.set_message(message(progress));
         } else {
-            eprintln!("{} {}", Utc::now(), line(progress));
+            note(format_args!("{} {}", Utc::now(), line(progress)));
         }
     }
 
@@ -60,7 +73,7 @@ impl Meter {
                 ..last
             };
             if end != last {
-                eprintln!("{} {}", Utc::now(), line(end));
+                note(format_args!("{} {}", Utc::now(), line(end)));
             }
         }
     }
@@ -74,27 +87,45 @@ impl Drop for Meter {
     }
 }
 
-/// A spinner for work of unknown length, on a terminal; a line elsewhere.
-/// Dropping it takes the spinner away.
-pub struct Spinner(Option<ProgressBar>);
+/// For work of unknown length: a spinner on a terminal, a line a second
+/// elsewhere. Dropping it takes the spinner away.
+pub struct Spinner {
+    text: String,
+    shown: Instant,
+    bar: Option<ProgressBar>,
+}
 
 impl Spinner {
-    /// Says what is being done.
+    /// `text` says what is being done.
     pub fn new(text: String) -> Self {
-        if !stderr().is_terminal() {
-            eprintln!("{text} ...");
-            return Self(None);
+        let bar = stderr().is_terminal().then(|| {
+            let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+            bar.set_message(text.clone());
+            bar.enable_steady_tick(Duration::from_millis(200));
+            bar
+        });
+        Self {
+            text,
+            shown: Instant::now(),
+            bar,
         }
-        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-        bar.set_message(text);
-        bar.enable_steady_tick(Duration::from_millis(200));
-        Self(Some(bar))
+    }
+
+    /// How far it has come.
+    pub fn update(&mut self, detail: &str) {
+        let text = format!("{}: {detail}", self.text);
+        if let Some(bar) = &self.bar {
+            bar.set_message(text);
+        } else if self.shown.elapsed() >= QUIET {
+            self.shown = Instant::now();
+            note(format_args!("{} {text}", Utc::now()));
+        }
     }
 }
 
 impl Drop for Spinner {
     fn drop(&mut self) {
-        if let Some(bar) = self.0.take() {
+        if let Some(bar) = self.bar.take() {
             bar.finish_and_clear();
         }
     }
@@ -102,8 +133,7 @@ impl Drop for Spinner {
 
 fn bar(title: &str, elapsed: Duration) -> ProgressBar {
     // Drawn only when the client reports: no thread wakes up during a measurement.
-    let template = "{prefix} [{bar:30}] {pos}/{len} {msg}, {elapsed} so far, {eta} to go";
-    let style = ProgressStyle::with_template(template)
+    let style = ProgressStyle::with_template(TEMPLATE)
         .unwrap_or_else(|_| ProgressStyle::default_bar())
         .progress_chars("=> ");
     ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr())
@@ -173,11 +203,6 @@ mod tests {
 
     #[test]
     fn the_template_of_the_bar_is_valid() {
-        assert!(
-            ProgressStyle::with_template(
-                "{prefix} [{bar:30}] {pos}/{len} {msg}, {elapsed} so far, {eta} to go"
-            )
-            .is_ok()
-        );
+        assert!(ProgressStyle::with_template(TEMPLATE).is_ok());
     }
 }

@@ -1,12 +1,166 @@
 //! `wsbench client`.
 
-use anyhow::bail;
+use crate::args::load::LoadArgs;
+use crate::cpus;
+use crate::profile::Profile;
+use crate::progress::{note, say};
+use crate::root::Root;
+use crate::run::clients;
+use crate::run::found::{Found, Wanted};
+use crate::run::id;
+use crate::run::interrupt::{EXIT_CODE, Interrupt};
+use crate::run::{figures, limits, standalone};
+use std::path::PathBuf;
 use std::process::ExitCode;
+use wsbench_report::{Report, block, terminal_width};
+use wsbench_schema::{Outcome, Phase, TrialRecord, metric};
+
+const SERVER: &str = "Server";
+const OUTPUT: &str = "Output";
 
 /// Loads one server and prints what was measured.
+///
+/// The server is one that `wsbench serve` runs, on this host (-f NAME) or on
+/// another (--ip HOST --control-port PORT), or any at all (--url). Results are
+/// kept in results/clients/. Exit code: 0, or 1 if nothing succeeded or a
+/// connection failed, or 130 if interrupted (what was measured is printed).
 #[derive(clap::Args)]
-pub struct Args {}
+pub struct Args {
+    /// The server, as `wsbench serve` knows it
+    #[arg(short = 'f', long, value_name = "NAME", help_heading = SERVER)]
+    framework: Option<String>,
+    /// Host of `wsbench serve` [default: this one]
+    #[arg(long, value_name = "HOST", help_heading = SERVER)]
+    ip: Option<String>,
+    /// Port of its control API on that host, as it printed it
+    #[arg(long, value_name = "PORT", help_heading = SERVER)]
+    control_port: Option<u16>,
+    /// Token of its control API
+    #[arg(long, value_name = "TOKEN", conflicts_with = "token_file", help_heading = SERVER)]
+    token: Option<String>,
+    /// File that holds the token, which a command line would show to all users
+    #[arg(long, value_name = "FILE", help_heading = SERVER)]
+    token_file: Option<PathBuf>,
+    /// Any WebSocket server: ws://HOST:PORT[-PORT]/PATH
+    #[arg(long, value_name = "URL", conflicts_with_all = ["ip", "control_port"], help_heading = SERVER)]
+    url: Option<String>,
+    /// Its process on this host, for CPU and memory; with --url
+    #[arg(long, value_name = "PID", requires = "url", help_heading = SERVER)]
+    pid: Option<u32>,
+    /// CPUs of the client [default: those that a server on this host does not use]
+    #[arg(long, value_name = "LIST", help_heading = SERVER)]
+    cpus: Option<String>,
+    /// Of every random choice [default: a new one]
+    #[arg(long, value_name = "NUMBER", help_heading = SERVER)]
+    seed: Option<u64>,
+    /// Named load: a file of profiles/ [default: the defaults below]
+    #[arg(long, value_name = "NAME")]
+    profile: Option<String>,
+    /// Percentiles in the output
+    #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set,
+          num_args = 0..=1, require_equals = true, default_missing_value = "true",
+          value_parser = crate::args::units::boolean, help_heading = OUTPUT)]
+    percentiles: bool,
+    /// One JSON object instead of the block
+    #[arg(long, help_heading = OUTPUT)]
+    json: bool,
+    /// Measure nothing: show the saved result of -f NAME, or the report of all
+    #[arg(short = 'r', long, help_heading = OUTPUT)]
+    report_only: bool,
+    /// Put before the names of the files of `-r`
+    #[arg(long, default_value = "", hide_default_value = true, help_heading = OUTPUT)]
+    prefix: String,
+    /// Put behind the names of the files of `-r`
+    #[arg(long, default_value = "", hide_default_value = true, help_heading = OUTPUT)]
+    suffix: String,
+    #[command(flatten)]
+    load: LoadArgs,
+}
 
-pub fn run(_args: Args) -> anyhow::Result<ExitCode> {
-    bail!("`client` is not written yet")
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "every verb takes its arguments whole"
+)]
+pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let root = Root::find()?;
+    if args.report_only {
+        return reprint(&root, &args);
+    }
+    let profile = match &args.profile {
+        Some(name) => Some(Profile::load(&root, name)?),
+        None => None,
+    };
+    let load = args.load.single(profile.as_ref())?;
+    for text in args.load.notes(profile.as_ref())? {
+        note(format_args!("note: {text}"));
+    }
+    let interrupt = Interrupt::install()?;
+    limits::raise_files(load.connections);
+    let wanted = Wanted {
+        framework: args.framework.as_deref(),
+        host: args.ip.as_deref(),
+        control_port: args.control_port,
+        token: args.token.as_deref(),
+        token_file: args.token_file.as_deref(),
+        url: args.url.as_deref(),
+        pid: args.pid,
+        cpus: args.cpus.as_deref(),
+        interval: args.load.interval(profile.as_ref()),
+    };
+    let mut found = Found::find(&root, &wanted)?;
+    clients::prepare(&root)?;
+    note(format_args!(
+        "{} at {}, client on CPUs {}",
+        found.subject.name,
+        found.target,
+        cpus::format_list(&found.cpus.client)
+    ));
+    // Before the engine and the observer start their threads.
+    cpus::pin_self(&found.cpus.client)?;
+    let seed = args.seed.unwrap_or_else(id::new_seed);
+    let mut record = found.blank(load, seed);
+    standalone::measure(&found.target, &mut found.observer, &interrupt, &mut record)?;
+    if !interrupt.pressed() {
+        clients::save(&root, &mut record)?;
+    }
+    show(&record, &args)?;
+    Ok(if interrupt.pressed() {
+        ExitCode::from(EXIT_CODE)
+    } else if is_good(&record) {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+fn is_good(record: &TrialRecord) -> bool {
+    record.outcome == Outcome::Completed
+        && record.metric(Phase::Connect, metric::FAILED).unwrap_or(0) == 0
+}
+
+fn show(record: &TrialRecord, args: &Args) -> anyhow::Result<()> {
+    if args.json {
+        say(format_args!("{}", figures::json(record, args.percentiles)?));
+    } else {
+        say(block(record, args.percentiles).trim_end());
+    }
+    Ok(())
+}
+
+/// `-r`: what was saved, shown again.
+fn reprint(root: &Root, args: &Args) -> anyhow::Result<ExitCode> {
+    if let Some(name) = &args.framework {
+        show(&clients::newest(root, name)?, args)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let (plan, records) = clients::all(root)?;
+    let report = Report::new(&plan, &records)?;
+    say(format_args!(
+        "{}",
+        report.terminal(terminal_width()).trim_end()
+    ));
+    for file in report.write(&root.output("report"), &args.prefix, &args.suffix)? {
+        say(format_args!("{}", file.display()));
+    }
+    Ok(ExitCode::SUCCESS)
 }

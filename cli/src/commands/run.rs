@@ -1,12 +1,88 @@
 //! `wsbench run`.
 
-use anyhow::bail;
+use crate::args::load::LoadArgs;
+use crate::commands::report;
+use crate::profile::Profile;
+use crate::progress::note;
+use crate::root::Root;
+use crate::run::options::OptionArgs;
+use crate::run::resume;
+use crate::run::session::{self, Around};
+use crate::run::setup::Request;
 use std::process::ExitCode;
 
 /// Compares servers: builds, verifies, measures, reports.
+///
+/// Each trial has a fresh server and a fresh client; trials are interleaved by
+/// round and shuffled within it. Records go to results/<run>/ as they are made.
+/// Exit code: 0, or 1 if a server failed, or 130 if interrupted (the report is
+/// made all the same).
 #[derive(clap::Args)]
-pub struct Args {}
+pub struct Args {
+    /// Servers to compare [default: all of frameworks/]
+    #[arg(value_name = "NAME")]
+    names: Vec<String>,
+    /// The same, as a flag
+    #[arg(short = 'f', long, value_name = "NAME", value_delimiter = ',')]
+    framework: Vec<String>,
+    /// Named load: a file of profiles/ [default: default]
+    #[arg(long, value_name = "NAME")]
+    profile: Option<String>,
+    /// Trials of each server under each load [default: the profile's]
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    rounds: Option<u32>,
+    /// Of the trials' order and of every random choice [default: a new one]
+    #[arg(long, value_name = "NUMBER")]
+    seed: Option<u64>,
+    /// Go on with an interrupted run: its name, or the newest
+    #[arg(long, value_name = "RUN", num_args = 0..=1, default_missing_value = resume::LATEST)]
+    resume: Option<String>,
+    /// Use what is built already
+    #[arg(long)]
+    no_build: bool,
+    /// Measure nothing: only make the report of the newest run again
+    #[arg(short = 'r', long)]
+    report_only: bool,
+    /// Put before the names of the report's files
+    #[arg(long, default_value = "", hide_default_value = true)]
+    prefix: String,
+    /// Put behind the names of the report's files
+    #[arg(long, default_value = "", hide_default_value = true)]
+    suffix: String,
+    #[command(flatten)]
+    load: LoadArgs,
+    #[command(flatten)]
+    options: OptionArgs,
+}
 
-pub fn run(_args: Args) -> anyhow::Result<ExitCode> {
-    bail!("`run` is not written yet")
+pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    if args.report_only {
+        return report::run(report::Args::newest(args.prefix, args.suffix));
+    }
+    let root = Root::find()?;
+    let name = args.profile.as_deref().unwrap_or(Profile::DEFAULT_NAME);
+    let profile = Profile::load(&root, name)?;
+    let loads = args.load.loads(&profile)?;
+    for text in args.load.notes(Some(&profile))? {
+        note(format_args!("note: {text}"));
+    }
+    let loads_are_said = args.profile.is_some() || loads != LoadArgs::default().loads(&profile)?;
+    let request = Request {
+        names: [args.names, args.framework].concat(),
+        profile: name.to_owned(),
+        loads,
+        loads_are_said,
+        of_profile: (profile.rounds, profile.sample_interval),
+        rounds: args.rounds,
+        sample_interval: args.load.sample_interval,
+        seed: args.seed,
+        options: args.options,
+        resume: args.resume,
+    };
+    let around = Around {
+        build: !args.no_build,
+        prefix: &args.prefix,
+        suffix: &args.suffix,
+    };
+    session::run(&root, &request, &around)
 }

@@ -1,6 +1,7 @@
 //! One client process: started on its CPUs, bound to the life of its parent,
 //! its lines turned into events, its leaving described.
 
+use crate::cpus;
 use anyhow::Context as _;
 use rustix::process::{Signal, getpid, getppid, set_parent_process_death_signal};
 use rustix::thread::{CpuSet, sched_setaffinity};
@@ -58,10 +59,11 @@ impl Process {
             .stderr(stderr)
             // Its own group: Ctrl-C reaches the runner alone, which ends it in order.
             .process_group(0);
-        bind_to_parent(&mut command, cpu_set(cpus)?);
-        let mut child = command
-            .spawn()
-            .with_context(|| format!("cannot start a client process on CPUs {cpus:?}"))?;
+        bind_to_parent(&mut command, cpus::cpu_set(cpus)?);
+        let mut child = command.spawn().with_context(|| {
+            let cpus = cpus::format_list(cpus);
+            format!("cannot start a client process on CPUs {cpus}")
+        })?;
         let stdin = child.stdin.take();
         let stdout = child.stdout.take().context("the client has no output")?;
         let events = events.clone();
@@ -143,19 +145,6 @@ pub fn describe(status: ExitStatus) -> String {
         (None, Some(signal)) => format!("was killed by signal {signal}"),
         (None, None) => "ended".into(),
     }
-}
-
-fn cpu_set(cpus: &[u32]) -> anyhow::Result<CpuSet> {
-    let mut set = CpuSet::new();
-    for cpu in cpus {
-        let cpu = *cpu as usize;
-        anyhow::ensure!(
-            cpu < CpuSet::MAX_CPU,
-            "CPU {cpu} is beyond what can be pinned"
-        );
-        set.set(cpu);
-    }
-    Ok(set)
 }
 
 /// The process runs on these CPUs and dies when the thread that starts it does.

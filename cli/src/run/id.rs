@@ -1,6 +1,5 @@
 //! Names of runs, and the time of day as it is printed: always UTC.
 
-use anyhow::Context as _;
 use std::fmt;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -58,12 +57,6 @@ pub fn new_run(now: Utc) -> String {
 /// A seed that the user did not choose: short enough to be typed again.
 pub fn new_seed() -> u64 {
     u64::from(fastrand::u32(..))
-}
-
-/// A seed as the user types it.
-pub fn parse_seed(text: &str) -> anyhow::Result<u64> {
-    text.parse()
-        .with_context(|| format!("`{text}` is not a seed: write a whole number"))
 }
 
 #[cfg(test)]

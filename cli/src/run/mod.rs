@@ -1,12 +1,21 @@
-//! A run: every subject under every load, round by round, saved as it goes.
+//! A run: every subject under every load, round by round, saved as it goes. And
+//! the smaller sister: one load on one server that runs already.
 
+pub mod clients;
 pub mod estimate;
+pub mod figures;
+pub mod found;
 pub mod id;
 pub mod interrupt;
 pub mod limits;
 pub mod lock;
+pub mod options;
 pub mod plan;
 pub mod resume;
+pub mod session;
+pub mod setup;
+pub mod standalone;
 #[cfg(test)]
 pub mod testing;
+pub mod trial;
 pub mod verdict;

@@ -1,6 +1,7 @@
 //! What a measured phase says about the trial: whether it counts as failed, the
 //! marks of its row, and the short result that is shown at once.
 
+use crate::cpus;
 use wsbench_schema::mark::{
     CLIENT_BOUND, SHARED_CPUS, client_bound, client_busy_permille, server_busy_permille,
 };
@@ -46,8 +47,11 @@ fn causes<'a>(metrics: impl Iterator<Item = (&'a String, &'a u64)>) -> Vec<Strin
 /// Adds the marks that the figures and the CPU map call for.
 pub fn add_marks(record: &mut TrialRecord) {
     if record.cpus.shared {
-        let cpus: Vec<_> = record.cpus.server.iter().map(u32::to_string).collect();
-        let reason = format!("the server's CPUs ({}) are not all its own", cpus.join(","));
+        let reason = format!(
+            "server on {}, client on {}",
+            cpus::format_list(&record.cpus.server),
+            cpus::format_list(&record.cpus.client)
+        );
         record.marks.insert(SHARED_CPUS.into(), reason);
     }
     let bound: Vec<String> = [Phase::Echo, Phase::Rate]

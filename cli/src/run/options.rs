@@ -1,0 +1,156 @@
+//! What the user chooses for a run besides its load, and how that is kept in
+//! the run's plan and in each record.
+
+use crate::args::units::boolean;
+use anyhow::{Context as _, bail};
+use std::collections::BTreeMap;
+use std::str::FromStr;
+use std::time::Duration;
+use wsbench_schema::RunPlan;
+
+/// The flags, absent where the user said nothing.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct OptionArgs {
+    /// CPUs of the server, as in 0-3,8 [default: the first half of the cores]
+    #[arg(long, value_name = "LIST", help_heading = "Machine")]
+    pub server_cpus: Option<String>,
+    /// CPUs of the client [default: the cores that the server has not]
+    #[arg(long, value_name = "LIST", help_heading = "Machine")]
+    pub client_cpus: Option<String>,
+    /// Ports that each server listens on [default: 10]
+    #[arg(long, value_name = "COUNT", help_heading = "Server",
+          value_parser = clap::value_parser!(u16).range(1..=10_000))]
+    pub ports: Option<u16>,
+    /// Servers set TCP_NODELAY [default: true]
+    #[arg(long, value_name = "BOOL", help_heading = "Server",
+          num_args = 0..=1, require_equals = true, default_missing_value = "true",
+          value_parser = boolean)]
+    pub nodelay: Option<bool>,
+    /// Measure servers that fail verification too; their rows are marked
+    #[arg(long, help_heading = "Server")]
+    pub unverified: bool,
+}
+
+/// The same, decided.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// `--server-cpus`, if given.
+    pub server_cpus: Option<String>,
+    /// `--client-cpus`, if given.
+    pub client_cpus: Option<String>,
+    /// Ports of a server.
+    pub ports: u16,
+    /// Whether servers set TCP_NODELAY.
+    pub nodelay: bool,
+    /// Whether servers that fail verification are measured.
+    pub unverified: bool,
+    /// Between readings of the series.
+    pub sample_interval: Duration,
+}
+
+impl Options {
+    /// Of a run for which the user said nothing.
+    pub fn new(sample_interval: Duration) -> Self {
+        Self {
+            server_cpus: None,
+            client_cpus: None,
+            ports: crate::ports::DEFAULT_PORTS,
+            nodelay: true,
+            unverified: false,
+            sample_interval,
+        }
+    }
+}
+
+impl OptionArgs {
+    /// What the user said, and `base` where nothing was said.
+    pub fn over(&self, base: Options) -> Options {
+        Options {
+            server_cpus: self.server_cpus.clone().or(base.server_cpus),
+            client_cpus: self.client_cpus.clone().or(base.client_cpus),
+            ports: self.ports.unwrap_or(base.ports),
+            nodelay: self.nodelay.unwrap_or(base.nodelay),
+            unverified: self.unverified || base.unverified,
+            sample_interval: base.sample_interval,
+        }
+    }
+}
+
+impl Options {
+    /// As they are kept.
+    pub fn settings(&self) -> BTreeMap<String, String> {
+        let mut settings = BTreeMap::new();
+        let mut set = |name: &str, value: String| settings.insert(name.to_owned(), value);
+        set("ports_count", self.ports.to_string());
+        set("nodelay", self.nodelay.to_string());
+        set("unverified", self.unverified.to_string());
+        set(
+            "sample_interval_ms",
+            self.sample_interval.as_millis().to_string(),
+        );
+        for (name, value) in [
+            ("server_cpus", &self.server_cpus),
+            ("client_cpus", &self.client_cpus),
+        ] {
+            if let Some(value) = value {
+                set(name, value.clone());
+            }
+        }
+        settings
+    }
+
+    /// Those that a saved run was made with.
+    pub fn of(plan: &RunPlan) -> anyhow::Result<Self> {
+        let text = |name: &str| plan.settings.get(name).cloned();
+        Ok(Self {
+            server_cpus: text("server_cpus"),
+            client_cpus: text("client_cpus"),
+            ports: setting(plan, "ports_count")?,
+            nodelay: setting(plan, "nodelay")?,
+            unverified: setting(plan, "unverified")?,
+            sample_interval: Duration::from_millis(setting(plan, "sample_interval_ms")?),
+        })
+    }
+}
+
+fn setting<T: FromStr>(plan: &RunPlan, name: &str) -> anyhow::Result<T> {
+    let run = &plan.run;
+    let text = plan.settings.get(name);
+    let text = text.with_context(|| format!("the plan of run {run} has no setting `{name}`"))?;
+    match text.parse() {
+        Ok(value) => Ok(value),
+        Err(_) => bail!("the plan of run {run} has `{text}` as its setting `{name}`"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::testing::plan;
+
+    #[test]
+    fn options_read_back_from_the_plan() {
+        let chosen = Options {
+            client_cpus: Some("1".into()),
+            ports: 3,
+            nodelay: false,
+            unverified: true,
+            ..Options::new(Duration::from_millis(250))
+        };
+        let mut saved = plan("a");
+        saved.settings = chosen.settings();
+        assert_eq!(Options::of(&saved).unwrap(), chosen);
+        assert_eq!(OptionArgs::default().over(chosen.clone()), chosen);
+        let flags = OptionArgs {
+            ports: Some(4),
+            ..OptionArgs::default()
+        };
+        assert_eq!(flags.over(chosen).ports, 4);
+    }
+
+    #[test]
+    fn a_plan_without_a_setting_is_named() {
+        let error = Options::of(&plan("a")).unwrap_err().to_string();
+        assert_eq!(error, "the plan of run a has no setting `ports_count`");
+    }
+}

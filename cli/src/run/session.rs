@@ -1,0 +1,278 @@
+//! A run from its first line to its report: builds, measures trial by trial,
+//! and shows what was found, however it ended.
+
+use crate::compile;
+use crate::cpus;
+use crate::progress::{Spinner, note, say};
+use crate::root::Root;
+use crate::run::estimate::{History, spoken};
+use crate::run::interrupt::{EXIT_CODE, Interrupt};
+use crate::run::limits::{self, Limits};
+use crate::run::lock::RunLock;
+use crate::run::plan::{self, Planned};
+use crate::run::setup::{Request, Setup};
+use crate::run::trial::{self, Bench, Job};
+use crate::run::verdict;
+use anyhow::Context as _;
+use std::collections::BTreeMap;
+use std::fs;
+use std::process::ExitCode;
+use wsbench_report::{Report, terminal_width};
+use wsbench_schema::{CpuMap, Load, Machine, Outcome, TrialRecord};
+
+/// What is done around the trials.
+pub struct Around<'a> {
+    /// Build what is not built.
+    pub build: bool,
+    /// In front of the reports' file names.
+    pub prefix: &'a str,
+    /// Behind them.
+    pub suffix: &'a str,
+}
+
+/// Runs, or goes on with a run, and reports it.
+pub fn run(root: &Root, request: &Request, around: &Around<'_>) -> anyhow::Result<ExitCode> {
+    let _lock = RunLock::take(&root.output("run"))?;
+    let interrupt = Interrupt::install()?;
+    let setup = Setup::new(root, request)?;
+    let most = setup.plan.loads.iter().map(|load| load.connections).max();
+    limits::raise_files(most.unwrap_or(0));
+    Limits::read().check(most.unwrap_or(0))?;
+    setup.save()?;
+    for reason in &setup.finished.put_aside {
+        note(format_args!("put aside, to be measured again: {reason}"));
+    }
+    say(format_args!(
+        "{}",
+        heading(&setup.machine, &setup.plan.cpus)
+    ));
+    let todo = todo(&setup);
+    announce(root, &setup, &todo);
+    let unbuilt = build(root, &setup, &todo, around.build, &interrupt);
+    let interrupted = interrupt.pressed() || !measure(root, &setup, &todo, &unbuilt, &interrupt)?;
+    let failed = report(root, &setup, around)?;
+    if interrupted {
+        let run = &setup.plan.run;
+        note(format_args!(
+            "interrupted: what was measured is kept (go on with: wsbench run --resume={run})"
+        ));
+        return Ok(ExitCode::from(EXIT_CODE));
+    }
+    Ok(match failed {
+        true => ExitCode::FAILURE,
+        false => ExitCode::SUCCESS,
+    })
+}
+
+/// The trials that are not done yet, in order.
+fn todo(setup: &Setup) -> Vec<Planned> {
+    let plan = &setup.plan;
+    let (loads, subjects) = (plan.loads.len(), plan.subjects.len());
+    let mut trials = plan::order(plan.seed, loads, subjects, plan.rounds);
+    trials.retain(|trial| {
+        let hash = plan.loads[trial.load].hash();
+        let subject = &plan.subjects[trial.subject];
+        let record = setup.finished.record(&hash, subject, trial.round);
+        record.is_none()
+    });
+    trials
+}
+
+/// Machine and CPU map.
+fn heading(machine: &Machine, cpus: &CpuMap) -> String {
+    let shared = match cpus.shared {
+        true => " (server and client share cores: rows are marked)",
+        false => "",
+    };
+    format!(
+        "{}, {}, {} CPUs, {:.1} GiB; governor {}, congestion control {}\n\
+         CPUs: server {}, client {}, runner and sampler {}{shared}",
+        machine.kernel,
+        machine.cpu_model,
+        machine.cpus_count,
+        machine.memory_bytes as f64 / f64::from(1 << 30),
+        machine.governor,
+        machine.congestion_control,
+        cpus::format_list(&cpus.server),
+        cpus::format_list(&cpus.client),
+        cpus::format_list(&cpus.runner),
+    )
+}
+
+fn announce(root: &Root, setup: &Setup, todo: &[Planned]) {
+    let plan = &setup.plan;
+    let history = History::read(&root.results(), &plan.loads, &plan.cpus);
+    let trials = todo.iter().map(|trial| {
+        let subject = plan.subjects[trial.subject].as_str();
+        (subject, &plan.loads[trial.load])
+    });
+    let estimate = history.estimate(trials);
+    let all = plan.subjects.len() * plan.loads.len() * plan.rounds as usize;
+    let done = match all - todo.len() {
+        0 => String::new(),
+        done => format!(", {done} of them done already"),
+    };
+    say(format_args!(
+        "run {}, profile {}, seed {}: {} x {} x {} = {all} trials{done}",
+        plan.run,
+        plan.profile,
+        plan.seed,
+        counted(plan.subjects.len(), "server"),
+        counted(plan.loads.len(), "load"),
+        counted(plan.rounds as usize, "round")
+    ));
+    if !todo.is_empty() {
+        say(format_args!(
+            "about {} without building ({})",
+            spoken(estimate.total),
+            estimate.basis
+        ));
+    }
+}
+
+fn counted(count: usize, what: &str) -> String {
+    match count {
+        1 => format!("1 {what}"),
+        _ => format!("{count} {what}s"),
+    }
+}
+
+/// Builds every subject that is still to be measured; those that could not be,
+/// with the reason.
+fn build(
+    root: &Root,
+    setup: &Setup,
+    todo: &[Planned],
+    wanted: bool,
+    interrupt: &Interrupt,
+) -> BTreeMap<usize, String> {
+    let mut unbuilt = BTreeMap::new();
+    if !wanted {
+        return unbuilt;
+    }
+    for (index, subject) in setup.subjects.iter().enumerate() {
+        if interrupt.pressed() {
+            break;
+        }
+        if !todo.iter().any(|trial| trial.subject == index) {
+            continue;
+        }
+        let mut spinner = Spinner::new(format!("building {}", subject.name));
+        let built = compile::build(root, subject, &mut |event| match event {
+            compile::Event::Crate { done, name } => {
+                spinner.update(&format!("{done} crates, {name}"));
+            }
+            compile::Event::Notice(text) => spinner.update(text),
+        });
+        drop(spinner);
+        if let Err(error) = built {
+            if interrupt.pressed() {
+                break;
+            }
+            let reason = format!("{error:#}");
+            note(format_args!("{} cannot be built: {reason}", subject.name));
+            unbuilt.insert(index, reason);
+        }
+    }
+    unbuilt
+}
+
+/// Makes the trials; false if the user interrupted them.
+fn measure(
+    root: &Root,
+    setup: &Setup,
+    todo: &[Planned],
+    unbuilt: &BTreeMap<usize, String>,
+    interrupt: &Interrupt,
+) -> anyhow::Result<bool> {
+    if todo.is_empty() {
+        return Ok(true);
+    }
+    let plan = &setup.plan;
+    let logs = root.output("log").join(&plan.run);
+    fs::create_dir_all(&logs).with_context(|| format!("cannot make {}", logs.display()))?;
+    // After building, which may use every CPU.
+    cpus::pin_self(&plan.cpus.runner)?;
+    let bench = Bench {
+        root,
+        run: &plan.run,
+        folder: &setup.folder,
+        logs,
+        machine: setup.machine.clone(),
+        cpus: plan.cpus.clone(),
+        harness: setup.harness.clone(),
+        options: &setup.options,
+        interrupt,
+    };
+    let width = plan.subjects.iter().map(String::len).max().unwrap_or(0);
+    for trial in todo {
+        if interrupt.pressed() {
+            return Ok(false);
+        }
+        let load = &plan.loads[trial.load];
+        let name = &plan.subjects[trial.subject];
+        let title = format!("{name:width$}  round {}/{}", trial.round, plan.rounds);
+        let title = match plan.loads.len() {
+            1 => title,
+            _ => format!("{title}  {}", described(load)),
+        };
+        let hash = load.hash();
+        let job = Job {
+            subject: &setup.subjects[trial.subject],
+            version: &setup.versions[trial.subject],
+            load,
+            round: trial.round,
+            attempt: setup.finished.next_attempt(&hash, name, trial.round),
+            seed: plan::trial_seed(plan.seed, trial.round),
+            title,
+            unbuilt: unbuilt.get(&trial.subject).map(String::as_str),
+        };
+        match trial::run(&bench, &job)? {
+            Some(record) => say(format_args!("{}  {}", job.title, result(&record))),
+            None => return Ok(false),
+        }
+    }
+    Ok(true)
+}
+
+/// What distinguishes one load of a run from another.
+fn described(load: &Load) -> String {
+    format!(
+        "{} connections x {} B",
+        load.connections, load.payload_bytes
+    )
+}
+
+fn result(record: &TrialRecord) -> String {
+    let short = verdict::short(record);
+    match &record.outcome {
+        Outcome::Completed => short,
+        Outcome::Failed { stage, reason } => {
+            let separator = if short.is_empty() { "" } else { "  " };
+            format!("{short}{separator}FAILED at {stage}: {reason}")
+        }
+    }
+}
+
+/// Shows and writes the report of all records there are, and says whether a
+/// subject failed.
+fn report(root: &Root, setup: &Setup, around: &Around<'_>) -> anyhow::Result<bool> {
+    let records = TrialRecord::load_all(&setup.folder)?;
+    let report = Report::new(&setup.plan, &records)?;
+    say(format_args!(
+        "\n{}",
+        report.terminal(terminal_width()).trim_end()
+    ));
+    let files = report.write(&root.output("report"), around.prefix, around.suffix)?;
+    say("");
+    for file in files {
+        say(format_args!("{}", file.display()));
+    }
+    say(format_args!(
+        "{} ({} records)",
+        setup.folder.display(),
+        records.len()
+    ));
+    let failed = |record: &TrialRecord| record.outcome != Outcome::Completed;
+    Ok(records.iter().any(failed))
+}

@@ -1,0 +1,313 @@
+//! What a run is about to do: who, under what, on which CPUs; new, or as an
+//! interrupted run had it.
+
+use crate::cpus;
+use crate::machine;
+use crate::progress::note;
+use crate::root::Root;
+use crate::run::id::{self, Utc};
+use crate::run::options::{OptionArgs, Options};
+use crate::run::resume::{self, Finished};
+use crate::subject::{Catalog, Subject};
+use anyhow::{Context as _, bail};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+use std::time::Duration;
+use wsbench_schema::{Load, Machine, RunPlan, SCHEMA_VERSION};
+
+/// What the user asks for.
+#[derive(Debug)]
+pub struct Request {
+    /// Subjects; all if empty.
+    pub names: Vec<String>,
+    /// Name of the profile, and the loads that it and the flags make.
+    pub profile: String,
+    /// See `profile`.
+    pub loads: Vec<Load>,
+    /// Whether any flag says something about the load, so that a resumed run
+    /// must agree with it.
+    pub loads_are_said: bool,
+    /// Rounds and sampling interval of the profile.
+    pub of_profile: (u32, Duration),
+    /// Those that the user said.
+    pub rounds: Option<u32>,
+    /// See `rounds`.
+    pub sample_interval: Option<Duration>,
+    /// Of the order and of all random choices.
+    pub seed: Option<u64>,
+    /// Everything else.
+    pub options: OptionArgs,
+    /// The run to take up, or [`resume::LATEST`].
+    pub resume: Option<String>,
+}
+
+/// A run that can begin.
+#[derive(Debug)]
+pub struct Setup {
+    /// What is planned.
+    pub plan: RunPlan,
+    /// Where the records go.
+    pub folder: PathBuf,
+    /// In the plan's order.
+    pub subjects: Vec<Subject>,
+    /// Of the subjects, in the same order.
+    pub versions: Vec<String>,
+    /// Everything that the user chose.
+    pub options: Options,
+    /// This machine.
+    pub machine: Machine,
+    /// Revision of the harness.
+    pub harness: String,
+    /// What is done already.
+    pub finished: Finished,
+}
+
+impl Setup {
+    /// Decides everything. Nothing is started or written.
+    pub fn new(root: &Root, request: &Request) -> anyhow::Result<Self> {
+        let saved = match &request.resume {
+            Some(wanted) => {
+                let folder = resume::find(&root.results(), wanted)?;
+                Some((RunPlan::load(&folder)?, folder))
+            }
+            None => None,
+        };
+        let (options, names) = match &saved {
+            Some((plan, _)) => (Options::of(plan)?, &plan.subjects),
+            None => (Options::new(request.of_profile.1), &request.names),
+        };
+        let mut options = request.options.over(options);
+        if let Some(interval) = request.sample_interval {
+            options.sample_interval = interval;
+        }
+        let names = match request.names.is_empty() {
+            true => names,
+            false => &request.names,
+        };
+        let catalog = Catalog::discover(root)?;
+        if names.is_empty() {
+            for broken in &catalog.broken {
+                note(format_args!(
+                    "{} is left out: {}",
+                    broken.name, broken.reason
+                ));
+            }
+        }
+        let subjects: Vec<Subject> = catalog.select(names)?.into_iter().cloned().collect();
+        let versions: Vec<String> = subjects.iter().map(Subject::version).collect();
+        let machine = machine::describe();
+        let plan = planned(request, &options, &subjects, &versions, &machine, &saved)?;
+        let harness = machine::harness_revision(root);
+        let (folder, finished) = match saved {
+            Some((saved, folder)) => {
+                refuse_another(&saved, &plan)?;
+                (folder.clone(), Finished::read(&folder)?)
+            }
+            None => (root.results().join(&plan.run), Finished::default()),
+        };
+        Ok(Self {
+            plan,
+            folder,
+            subjects,
+            versions,
+            options,
+            machine,
+            harness,
+            finished,
+        })
+    }
+
+    /// Makes the run's folder and writes its plan, so that a folder that cannot
+    /// be written is known before anything starts.
+    pub fn save(&self) -> anyhow::Result<()> {
+        let folder = self.folder.display();
+        fs::create_dir_all(&self.folder)
+            .with_context(|| format!("cannot make the results folder {folder}"))?;
+        self.plan
+            .save(&self.folder)
+            .with_context(|| format!("cannot write to the results folder {folder}"))
+    }
+}
+
+fn planned(
+    request: &Request,
+    options: &Options,
+    subjects: &[Subject],
+    versions: &[String],
+    machine: &Machine,
+    saved: &Option<(RunPlan, PathBuf)>,
+) -> anyhow::Result<RunPlan> {
+    let now = Utc::now();
+    let saved = saved.as_ref().map(|(plan, _)| plan);
+    let (profile, loads) = match saved {
+        Some(plan) if !request.loads_are_said => (&plan.profile, &plan.loads),
+        _ => (&request.profile, &request.loads),
+    };
+    let rounds = request.rounds.or(saved.map(|plan| plan.rounds));
+    let seed = request.seed.or(saved.map(|plan| plan.seed));
+    let mut settings = options.settings();
+    for (subject, version) in subjects.iter().zip(versions) {
+        settings.insert(format!("version.{}", subject.name), version.clone());
+    }
+    settings.extend(machine_settings(machine)?);
+    Ok(RunPlan {
+        schema: SCHEMA_VERSION,
+        run: saved.map_or_else(|| id::new_run(now), |plan| plan.run.clone()),
+        started_unix_s: saved.map_or(now.unix_s, |plan| plan.started_unix_s),
+        seed: seed.unwrap_or_else(id::new_seed),
+        rounds: rounds.unwrap_or(request.of_profile.0),
+        subjects: subjects
+            .iter()
+            .map(|subject| subject.name.clone())
+            .collect(),
+        loads: loads.clone(),
+        profile: profile.clone(),
+        cpus: cpus::plan(
+            options.server_cpus.as_deref(),
+            options.client_cpus.as_deref(),
+        )?,
+        settings,
+    })
+}
+
+/// What must be equal for trials to stand in one table.
+fn machine_settings(machine: &Machine) -> anyhow::Result<BTreeMap<String, String>> {
+    let value = serde_json::to_value(machine).context("cannot describe the machine")?;
+    let fields = value.as_object().into_iter().flatten();
+    Ok(fields
+        // How many files may be open decides whether a load runs, not how fast.
+        .filter(|(name, _)| *name != "nofile_hard_count")
+        .map(|(name, value)| {
+            let text = value
+                .as_str()
+                .map_or_else(|| value.to_string(), str::to_owned);
+            (format!("machine.{name}"), text)
+        })
+        .collect())
+}
+
+fn refuse_another(saved: &RunPlan, now: &RunPlan) -> anyhow::Result<()> {
+    let differences = resume::differences(saved, now);
+    if !differences.is_empty() {
+        bail!(
+            "run {} cannot be resumed, because it would not be the same run: {} \
+             (start a new one: wsbench run)",
+            saved.run,
+            differences.join("; ")
+        );
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::testing::{load, record};
+    use crate::subject::testing::Project;
+
+    fn request() -> Request {
+        Request {
+            names: Vec::new(),
+            profile: "default".into(),
+            loads: vec![load()],
+            loads_are_said: false,
+            of_profile: (2, Duration::from_secs(1)),
+            rounds: None,
+            sample_interval: None,
+            seed: None,
+            options: OptionArgs::default(),
+            resume: None,
+        }
+    }
+
+    fn resumed() -> Request {
+        Request {
+            resume: Some(resume::LATEST.into()),
+            // Those of the default profile: the saved run's own stand.
+            of_profile: (9, Duration::from_secs(9)),
+            loads: Vec::new(),
+            ..request()
+        }
+    }
+
+    fn project() -> Project {
+        let project = Project::new();
+        project.rust("alpha");
+        project.rust("beta");
+        project
+    }
+
+    #[test]
+    fn a_resumed_run_is_the_saved_one_and_skips_what_is_done() {
+        let project = project();
+        let first = Setup::new(&project.root, &request()).unwrap();
+        first.save().unwrap();
+        let done = record(&first.plan, "alpha", 1);
+        done.save(&first.folder).unwrap();
+        let again = Setup::new(&project.root, &resumed()).unwrap();
+        assert_eq!(again.plan, first.plan);
+        assert_eq!(again.folder, first.folder);
+        let hash = done.load_hash;
+        assert!(again.finished.record(&hash, "alpha", 1).is_some());
+        assert!(again.finished.record(&hash, "beta", 1).is_none());
+    }
+
+    #[test]
+    fn a_run_that_would_be_another_is_refused_and_says_why() {
+        let project = project();
+        let first = Setup::new(&project.root, &request()).unwrap();
+        first.save().unwrap();
+        let refusal = |request: &Request| {
+            let error = Setup::new(&project.root, request).unwrap_err();
+            format!("{error:#}")
+        };
+        let mut other = resumed();
+        other.names = vec!["alpha".into()];
+        let error = refusal(&other);
+        assert!(
+            error.contains("subjects was alpha beta, is alpha"),
+            "{error}"
+        );
+        let mut other = resumed();
+        other.seed = Some(first.plan.seed + 1);
+        assert!(refusal(&other).contains("seed was"));
+        let mut other = resumed();
+        other.loads = vec![Load {
+            connections: 7,
+            ..load()
+        }];
+        other.loads_are_said = true;
+        assert!(refusal(&other).contains("loads was"));
+        let mut other = resumed();
+        other.options.ports = Some(77);
+        assert!(refusal(&other).contains("ports_count was 10, is 77"));
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_written_is_named_before_anything_starts() {
+        let project = project();
+        project.write("results", "a file in the folder's place");
+        let setup = Setup::new(&project.root, &request()).unwrap();
+        let error = format!("{:#}", setup.save().unwrap_err());
+        assert!(
+            error.starts_with("cannot make the results folder"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn every_run_has_its_own_name_and_the_machine_in_its_plan() {
+        let project = project();
+        let first = Setup::new(&project.root, &request()).unwrap();
+        assert!(first.plan.settings.contains_key("machine.kernel"));
+        assert!(first.plan.settings.contains_key("version.alpha"));
+        assert!(
+            !first
+                .plan
+                .settings
+                .contains_key("machine.nofile_hard_count")
+        );
+        assert_eq!(first.versions.len(), 2);
+    }
+}

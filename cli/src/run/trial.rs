@@ -1,0 +1,404 @@
+//! One trial: a fresh server, verified, loaded by a fresh client phase by phase,
+//! watched from outside. Whatever goes wrong with the subject becomes the
+//! trial's result; everything that was started is stopped and reaped.
+
+use crate::driver::{Clients, Halt, Patience, client_command};
+use crate::observe::{LocalObserver, Observer};
+use crate::ports;
+use crate::progress::{Meter, note};
+use crate::root::Root;
+use crate::run::id::Utc;
+use crate::run::interrupt::Interrupt;
+use crate::run::options::Options;
+use crate::run::verdict;
+use crate::server::{Server, ServerSpec};
+use crate::subject::Subject;
+use crate::verify;
+use std::collections::BTreeMap;
+use std::fs;
+use std::net::SocketAddr;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+use wsbench_schema::mark::UNVERIFIED;
+use wsbench_schema::{
+    CpuMap, Load, Machine, Outcome, Phase, SCHEMA_VERSION, SubjectId, Target, TrialRecord, metric,
+};
+
+/// Servers under test listen here.
+pub const HOST: &str = "127.0.0.1";
+/// How long a server may take until it listens.
+const START_TIMEOUT: Duration = Duration::from_secs(15);
+/// How long the client may take to notice that the server is gone, so that what
+/// it measured until then is kept.
+const GRACE: Duration = Duration::from_secs(3);
+
+/// What all trials of a run have in common.
+pub struct Bench<'a> {
+    /// The project.
+    pub root: &'a Root,
+    /// The run's name.
+    pub run: &'a str,
+    /// Where its records go.
+    pub folder: &'a Path,
+    /// Where the output of its servers and clients goes.
+    pub logs: PathBuf,
+    /// This machine.
+    pub machine: Machine,
+    /// Who runs where.
+    pub cpus: CpuMap,
+    /// Revision of the harness.
+    pub harness: String,
+    /// What the user chose.
+    pub options: &'a Options,
+    /// Whether the user wants to stop.
+    pub interrupt: &'a Interrupt,
+}
+
+/// One trial to make.
+pub struct Job<'a> {
+    /// Who is measured.
+    pub subject: &'a Subject,
+    /// Its version.
+    pub version: &'a str,
+    /// Under what.
+    pub load: &'a Load,
+    /// From 1.
+    pub round: u32,
+    /// From 1.
+    pub attempt: u32,
+    /// Of its random choices.
+    pub seed: u64,
+    /// Stands in front of progress: `axum  round 1/3`.
+    pub title: String,
+    /// Why it could not be built, if so.
+    pub unbuilt: Option<&'a str>,
+}
+
+/// Why a trial was not measured to its end.
+enum Stop {
+    /// The subject's result.
+    Failed { stage: String, reason: String },
+    /// The user's wish; there is no result.
+    Interrupted,
+}
+
+impl Stop {
+    /// The reason becomes one line.
+    fn failed(stage: &str, reason: &str) -> Self {
+        let lines: Vec<&str> = reason.lines().map(str::trim).collect();
+        Self::Failed {
+            stage: stage.into(),
+            reason: lines.join(" "),
+        }
+    }
+
+    fn error(stage: &str, error: &anyhow::Error) -> Self {
+        Self::failed(stage, &format!("{error:#}"))
+    }
+}
+
+/// Makes a trial and saves its record; `None` if the user interrupted it.
+pub fn run(bench: &Bench<'_>, job: &Job<'_>) -> anyhow::Result<Option<TrialRecord>> {
+    let mut record = blank(bench, job);
+    let stopped = match job.unbuilt {
+        Some(reason) => Err(Stop::failed("build", reason)),
+        None => measure(bench, job, &mut record),
+    };
+    match stopped {
+        Ok(()) => {}
+        Err(Stop::Interrupted) => return Ok(None),
+        Err(Stop::Failed { stage, reason }) => record.outcome = Outcome::Failed { stage, reason },
+    }
+    verdict::add_marks(&mut record);
+    record.save(bench.folder)?;
+    Ok(Some(record))
+}
+
+fn blank(bench: &Bench<'_>, job: &Job<'_>) -> TrialRecord {
+    let subject = job.subject;
+    let mut settings = bench.options.settings();
+    settings.extend(subject.settings());
+    TrialRecord {
+        schema: SCHEMA_VERSION,
+        run: bench.run.into(),
+        round: job.round,
+        attempt: job.attempt,
+        suite: "websocket".into(),
+        subject: SubjectId {
+            name: subject.name.clone(),
+            variant: subject.variant.clone(),
+            version: job.version.into(),
+            language: subject.language.clone(),
+        },
+        server_processes: 0,
+        client_processes: 1,
+        harness: bench.harness.clone(),
+        seed: job.seed,
+        started_unix_s: Utc::now().unix_s,
+        machine: bench.machine.clone(),
+        cpus: bench.cpus.clone(),
+        settings,
+        load: job.load.clone(),
+        load_hash: job.load.hash(),
+        outcome: Outcome::Completed,
+        metrics: BTreeMap::new(),
+        histograms: BTreeMap::new(),
+        series: BTreeMap::new(),
+        marks: BTreeMap::new(),
+    }
+}
+
+/// From the start of the server to its end.
+fn measure(bench: &Bench<'_>, job: &Job<'_>, record: &mut TrialRecord) -> Result<(), Stop> {
+    let stage = "start";
+    let argv = job.subject.command(bench.root);
+    let ports = ports::free_ports(bench.options.ports, HOST);
+    let spec = ServerSpec {
+        name: job.subject.name.clone(),
+        argv: argv.map_err(|error| Stop::error(stage, &error))?,
+        folder: job.subject.folder.clone(),
+        host: HOST.into(),
+        ports: ports.map_err(|error| Stop::error(stage, &error))?,
+        cpus: bench.cpus.server.clone(),
+        nodelay: bench.options.nodelay,
+        max_message: None,
+        extra_args: Vec::new(),
+        log: log(bench, record, "log"),
+        start_timeout: START_TIMEOUT,
+    };
+    record
+        .settings
+        .insert("ports".into(), spec.ports.to_string());
+    let mut server = Server::start(spec).map_err(|error| Stop::error(stage, &error))?;
+    let result = verify(bench, job, &mut server, record)
+        .and_then(|()| load(bench, job, &mut server, record));
+    match server.stop() {
+        Ok(report) if !report.killed.is_empty() => {
+            let killed = report.killed.join(", ");
+            note(format_args!(
+                "{}: killed, did not leave on SIGTERM: {killed}",
+                job.title
+            ));
+        }
+        Ok(_) => {}
+        Err(error) => note(format_args!(
+            "{}: cannot stop the server: {error:#}",
+            job.title
+        )),
+    }
+    result
+}
+
+fn verify(
+    bench: &Bench<'_>,
+    job: &Job<'_>,
+    server: &mut Server,
+    record: &mut TrialRecord,
+) -> Result<(), Stop> {
+    let stage = "verify";
+    interruptible(bench)?;
+    let address = format!("{HOST}:{}", server.ports().first);
+    let address: SocketAddr = address
+        .parse()
+        .map_err(|error| Stop::failed(stage, &format!("{address}: {error}")))?;
+    let examination = verify::examine(address, Target::DEFAULT_PATH);
+    if let Some(exit) = exited(server) {
+        return Err(Stop::failed(
+            stage,
+            &format!("server {exit} during {stage}"),
+        ));
+    }
+    if examination.passed() {
+        return Ok(());
+    }
+    let (summary, first) = (examination.summary(), examination.first_failure());
+    let reason = format!("{summary} cases passed; {}", first.unwrap_or_default());
+    if !bench.options.unverified {
+        return Err(Stop::failed(stage, &reason));
+    }
+    note(format_args!(
+        "{}: timed although it failed verification: {reason}",
+        job.title
+    ));
+    record.marks.insert(UNVERIFIED.into(), reason);
+    Ok(())
+}
+
+/// All phases, by a client that is gone afterwards.
+fn load(
+    bench: &Bench<'_>,
+    job: &Job<'_>,
+    server: &mut Server,
+    record: &mut TrialRecord,
+) -> Result<(), Stop> {
+    interruptible(bench)?;
+    let first = Phase::Connect.name();
+    let broken = |error: anyhow::Error| Stop::error(first, &error);
+    let interval = bench.options.sample_interval;
+    let observer = LocalObserver::new(server.pid(), bench.cpus.server.clone(), interval);
+    let mut observer = observer.map_err(broken)?;
+    let log = log(bench, record, "client.log");
+    let clients = client_command()
+        .and_then(|command| {
+            let cpus = &bench.cpus.client;
+            Clients::start(vec![command], cpus, &log, Patience::default())
+        })
+        .map_err(broken)?;
+    let mut trial = Phases {
+        bench,
+        job,
+        server,
+        observer: &mut observer,
+        clients,
+        record,
+    };
+    trial.record.client_processes = trial.clients.count();
+    let result = trial.all();
+    let Phases { clients, .. } = trial;
+    // A client that is at fault is not asked to leave: it is killed when dropped.
+    if result.is_ok() {
+        clients.stop();
+    }
+    if fs::metadata(&log).is_ok_and(|log| log.len() == 0) {
+        let _ = fs::remove_file(&log);
+    }
+    result
+}
+
+/// The phases of one trial and all who take part in them.
+struct Phases<'a> {
+    bench: &'a Bench<'a>,
+    job: &'a Job<'a>,
+    server: &'a mut Server,
+    observer: &'a mut LocalObserver,
+    clients: Clients,
+    record: &'a mut TrialRecord,
+}
+
+impl Phases<'_> {
+    fn all(&mut self) -> Result<(), Stop> {
+        let target = Target {
+            host: HOST.into(),
+            ports: self.server.ports(),
+            path: Target::DEFAULT_PATH.into(),
+        };
+        let loads = std::slice::from_ref(self.job.load);
+        let prepared = self.clients.prepare(loads, &target, self.job.seed);
+        let mut last = Phase::Connect;
+        self.settle(last, prepared)?;
+        loop {
+            let next = {
+                let (bench, server) = (self.bench, &mut *self.server);
+                let mut watch = watch(bench, server);
+                self.clients.next_phase(&mut watch)
+            };
+            match self.settle(last, next)? {
+                Some(phase) => {
+                    self.one(phase)?;
+                    last = phase;
+                }
+                None => return Ok(()),
+            }
+        }
+    }
+
+    fn one(&mut self, phase: Phase) -> Result<(), Stop> {
+        let begin = self.observer.begin(phase);
+        let begin = begin.map_err(|error| self.unobserved(phase, &error))?;
+        let title = format!("{}  {phase}", self.job.title);
+        let mut meter = Meter::new(title);
+        let done = {
+            let mut watch = watch(self.bench, &mut *self.server);
+            self.clients
+                .go(phase, &mut watch, &mut |progress| meter.update(progress))
+        };
+        let end = self.observer.end(phase);
+        let reports = self.settle(phase, done)?;
+        let Some(report) = reports.first() else {
+            return Err(Stop::failed(phase.name(), "the client reported nothing"));
+        };
+        self.record.add_client(phase, report);
+        let count = |name: &str| report.metrics.get(name).copied();
+        meter.finish(count(metric::SUCCEEDED), count(metric::FAILED).unwrap_or(0));
+        // A dead server has no edge; that it died is the better reason.
+        self.alive(phase)?;
+        let (end, samples) = end.map_err(|error| self.unobserved(phase, &error))?;
+        self.record.add_server(phase, &begin, &end, &samples);
+        self.record.server_processes = self.record.server_processes.max(end.processes);
+        match verdict::nothing_succeeded(phase, report) {
+            Some(reason) => Err(Stop::failed(phase.name(), &reason)),
+            None => Ok(()),
+        }
+    }
+
+    /// Why a wait for the client ended, seen from the trial.
+    fn settle<T>(&mut self, phase: Phase, result: Result<T, Halt>) -> Result<T, Stop> {
+        result.map_err(|halt| {
+            if self.bench.interrupt.pressed() {
+                return Stop::Interrupted;
+            }
+            if let Err(stop) = self.alive(phase) {
+                return stop;
+            }
+            match halt {
+                Halt::Client(reason) => Stop::failed(phase.name(), &reason),
+                Halt::Abandoned => Stop::failed(phase.name(), "given up"),
+            }
+        })
+    }
+
+    fn alive(&mut self, phase: Phase) -> Result<(), Stop> {
+        match exited(self.server) {
+            Some(exit) => Err(Stop::failed(
+                phase.name(),
+                &format!("server {exit} during {phase}"),
+            )),
+            None => Ok(()),
+        }
+    }
+
+    fn unobserved(&mut self, phase: Phase, error: &anyhow::Error) -> Stop {
+        match self.alive(phase) {
+            Err(stop) => stop,
+            Ok(()) => Stop::error(phase.name(), error),
+        }
+    }
+}
+
+/// Goes on while the user wants to and the server lives, or died so recently
+/// that the client may still tell what it saw.
+fn watch<'a>(bench: &'a Bench<'_>, server: &'a mut Server) -> impl FnMut() -> ControlFlow<()> {
+    let mut died: Option<Instant> = None;
+    move || {
+        if died.is_none() && exited(server).is_some() {
+            died = Some(Instant::now());
+        }
+        let give_up = died.is_some_and(|died| died.elapsed() > GRACE);
+        match bench.interrupt.pressed() || give_up {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
+    }
+}
+
+/// How the server ended, if it did.
+fn exited(server: &mut Server) -> Option<String> {
+    match server.has_exited() {
+        Ok(exit) => exit,
+        Err(error) => Some(format!("cannot be watched ({error:#})")),
+    }
+}
+
+fn interruptible(bench: &Bench<'_>) -> Result<(), Stop> {
+    match bench.interrupt.pressed() {
+        true => Err(Stop::Interrupted),
+        false => Ok(()),
+    }
+}
+
+/// Named like the trial's record.
+fn log(bench: &Bench<'_>, record: &TrialRecord, extension: &str) -> PathBuf {
+    let name = Path::new(&record.file_name()).with_extension(extension);
+    bench.logs.join(name)
+}
