@@ -340,6 +340,20 @@ fn it_dies_or_falls_silent_after_so_many_echoes() {
 }
 
 #[test]
+fn it_goes_wrong_with_messages_of_one_length_alone() {
+    let server = Server::start("--only-bytes 3 --corrupt-every 2 --die-after 3");
+    let mut connection = server.connect();
+    for _ in 0..10 {
+        connection.expect_echo(b"four");
+    }
+    connection.expect_echo(b"one");
+    connection.expect_echo(b"four");
+    assert_ne!(connection.echo(b"two"), (BINARY, b"two".to_vec()));
+    connection.expect_echo(b"not");
+    assert_eq!(server.expect_exit(), Some(1));
+}
+
+#[test]
 fn it_refuses_or_spoils_the_upgrade() {
     let (_, head) = Server::start("--status 503").upgrade();
     assert!(head.starts_with("HTTP/1.1 503 "), "{head}");

@@ -52,8 +52,13 @@ pub fn serve(stream: &TcpStream, faults: &Faults) -> io::Result<()> {
             && let Some(opcode) = message_opcode.take()
         {
             let read_at = Instant::now();
+            let message = std::mem::take(&mut message);
+            if !faults.concern(&message) {
+                output.write_all(&frame::build(opcode, &message))?;
+                continue;
+            }
             let number = faults.number();
-            match faults.answer(number, opcode, std::mem::take(&mut message)) {
+            match faults.answer(number, opcode, message) {
                 Answer::Nothing => {}
                 Answer::Close => return close(stream, 1001),
                 Answer::Frame(answer) => {

@@ -39,6 +39,12 @@ impl Faults {
         }
     }
 
+    /// Whether this message is one of those that go wrong.
+    pub fn concern(&self, message: &[u8]) -> bool {
+        let only = self.switches.only_bytes;
+        only.is_none_or(|bytes| bytes == message.len())
+    }
+
     /// The number of the message that has just been read.
     pub fn number(&self) -> u64 {
         self.read.fetch_add(1, Ordering::Relaxed) + 1

@@ -25,6 +25,10 @@ pub struct Switches {
     #[arg(long)]
     pub threads: Option<u32>,
 
+    /// Go wrong with messages of that many bytes alone. The others are echoed
+    /// rightly and not numbered, so that who examines the server first finds nothing.
+    #[arg(long)]
+    pub only_bytes: Option<usize>,
     /// Sleep before each echo.
     #[arg(long, default_value_t = 0)]
     pub sleep_us: u64,
