@@ -21,6 +21,7 @@ mod server;
 mod sockets;
 mod strict;
 mod subject;
+mod table;
 mod verify;
 
 use clap::{Parser, Subcommand};

@@ -7,7 +7,6 @@ use crate::strict;
 use anyhow::{Context as _, bail};
 use serde::{Deserialize, Deserializer};
 use std::fs;
-use std::path::Path;
 use std::time::Duration;
 use wsbench_schema::{DialLoad, EchoLoad, Load, MessageKind, RateLoad};
 
@@ -330,6 +329,8 @@ impl File {
 mod tests {
     use super::*;
     use crate::subject::testing::Project;
+
+    use std::path::Path;
 
     const SMALL: &str =
         "description = \"d\"\nrounds = 2\n[load]\nconnections = [1, 2]\npayload = [3, 4]\n";

@@ -1,12 +1,183 @@
 //! `wsbench build`.
 
-use anyhow::bail;
+use crate::compile::{self, Event};
+use crate::root::Root;
+use crate::subject::{Catalog, State, Subject};
+use crate::table;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::io::{IsTerminal as _, stderr};
 use std::process::ExitCode;
+use std::time::{Duration, Instant};
 
-/// Builds servers.
+/// Builds servers, each with its own lock file.
+///
+/// Goes on after a failure; the log of each build is output/log/build-NAME.log.
 #[derive(clap::Args)]
-pub struct Args {}
+pub struct Args {
+    /// Servers to build [default: all whose needs are there]
+    #[arg(value_name = "NAME", value_delimiter = ',')]
+    names: Vec<String>,
+}
 
-pub fn run(_args: Args) -> anyhow::Result<ExitCode> {
-    bail!("`build` is not written yet")
+/// What became of one subject.
+enum Fate {
+    Built,
+    Failed(String),
+    /// Only if nobody asked for it by name.
+    LeftOut(String),
+}
+
+struct Row {
+    name: String,
+    fate: Fate,
+    took: Duration,
+}
+
+impl Row {
+    fn cells(&self) -> [String; 3] {
+        let result = match &self.fate {
+            Fate::Built => "built".into(),
+            Fate::Failed(_) => "FAILED".into(),
+            Fate::LeftOut(reason) => format!("left out: {reason}"),
+        };
+        let took = format!("{:.1}s", self.took.as_secs_f64());
+        [self.name.clone(), result, took]
+    }
+}
+
+pub fn run(Args { names }: Args) -> anyhow::Result<ExitCode> {
+    let root = Root::find()?;
+    let catalog = Catalog::discover(&root)?;
+    let subjects = catalog.select(&names)?;
+    let by_name = !names.is_empty();
+    if !by_name {
+        for broken in &catalog.broken {
+            eprintln!("{}: left out: {}", broken.name, broken.reason);
+        }
+    }
+    let rows = build_all(&root, &subjects, by_name);
+    let cells = rows.iter().map(Row::cells).collect();
+    table::print(&table::render(["Framework", "Result", "Time"], cells))?;
+    let mut failed = false;
+    for row in &rows {
+        if let Fate::Failed(reason) = &row.fate {
+            failed = true;
+            eprintln!("wsbench: {}: {reason}", row.name);
+        }
+    }
+    Ok(match failed {
+        true => ExitCode::FAILURE,
+        false => ExitCode::SUCCESS,
+    })
+}
+
+fn build_all(root: &Root, subjects: &[&Subject], by_name: bool) -> Vec<Row> {
+    let show = Show::new(subjects.len());
+    let mut rows = Vec::new();
+    for subject in subjects {
+        let begin = Instant::now();
+        show.begins(&subject.name);
+        let fate = match subject.state(root) {
+            State::Needs(program) if !by_name => Fate::LeftOut(format!("needs {program}")),
+            _ => match compile::build(root, subject, &mut |event| show.event(&subject.name, event))
+            {
+                Ok(_) => Fate::Built,
+                Err(error) => Fate::Failed(format!("{error:#}")),
+            },
+        };
+        let row = Row {
+            name: subject.name.clone(),
+            fate,
+            took: begin.elapsed(),
+        };
+        show.ends(&row);
+        rows.push(row);
+    }
+    rows
+}
+
+/// A bar on a terminal; a line a subject elsewhere.
+struct Show {
+    bar: Option<ProgressBar>,
+}
+
+impl Show {
+    fn new(subjects: usize) -> Self {
+        let bar = stderr().is_terminal().then(|| {
+            let style = ProgressStyle::with_template("[{bar:20}] {pos}/{len} {msg}, {elapsed}")
+                .unwrap_or_else(|_| ProgressStyle::default_bar())
+                .progress_chars("=> ");
+            let bar =
+                ProgressBar::with_draw_target(Some(subjects as u64), ProgressDrawTarget::stderr());
+            bar.set_style(style);
+            bar.enable_steady_tick(Duration::from_millis(500));
+            bar
+        });
+        Self { bar }
+    }
+
+    fn begins(&self, name: &str) {
+        if let Some(bar) = &self.bar {
+            bar.set_message(name.to_owned());
+        }
+    }
+
+    fn event(&self, name: &str, event: Event<'_>) {
+        match (event, &self.bar) {
+            (Event::Crate { done, name: last }, Some(bar)) => {
+                bar.set_message(format!("{name}: {done} crates, {last}"));
+            }
+            (Event::Crate { .. }, None) => {}
+            (Event::Notice(text), Some(bar)) => bar.println(format!("{name}: {text}")),
+            (Event::Notice(text), None) => eprintln!("{name}: {text}"),
+        }
+    }
+
+    fn ends(&self, row: &Row) {
+        match &self.bar {
+            Some(bar) => bar.inc(1),
+            None => {
+                let [name, result, took] = row.cells();
+                eprintln!("{name}: {result} in {took}");
+            }
+        }
+    }
+}
+
+impl Drop for Show {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::subject::testing::Project;
+
+    fn foreign(project: &Project, name: &str, rest: &str) {
+        let text = format!("language = \"sh\"\nversion = \"1\"\nrun = [\"sh\"]\n{rest}");
+        project.write(&format!("frameworks/foreign/{name}/bench.toml"), &text);
+    }
+
+    #[test]
+    fn a_failure_stops_nobody_else_and_needs_fail_only_by_name() {
+        let project = Project::new();
+        foreign(&project, "a", "build = [[\"false\"]]\n");
+        foreign(&project, "b", "build = [[\"true\"]]\n");
+        foreign(&project, "c", "needs = [\"no-such-program\"]\n");
+        let catalog = project.catalog();
+        let results = |by_name| -> Vec<String> {
+            let subjects = catalog.select(&[]).unwrap();
+            let rows = build_all(&project.root, &subjects, by_name);
+            rows.iter().map(|row| row.cells()[1].clone()).collect()
+        };
+        assert_eq!(
+            results(false),
+            ["FAILED", "built", "left out: needs no-such-program"]
+        );
+        assert_eq!(results(true), ["FAILED", "built", "FAILED"]);
+    }
 }

@@ -94,9 +94,8 @@ impl Manifest {
         if let Some(version) = &self.version {
             return version.clone();
         }
-        let (program, args) = match self.version_command.as_deref() {
-            Some([program, args @ ..]) => (program, args),
-            _ => return format!("{name} (no version-command)"),
+        let Some([program, args @ ..]) = self.version_command.as_deref() else {
+            return format!("{name} (no version-command)");
         };
         let Some(path) = program::resolve(program, folder) else {
             return format!("{name} (no `{program}`)");

@@ -10,7 +10,7 @@ mod state;
 #[cfg(test)]
 pub mod testing;
 
-pub use catalog::{Broken, Catalog, check_name};
+pub use catalog::{Catalog, check_name};
 pub use lock::Lock;
 pub use state::State;
 

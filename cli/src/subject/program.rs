@@ -116,6 +116,9 @@ mod tests {
         assert!(on_path("no-such-program-here").is_none());
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("plain"), "").unwrap();
-        assert!(resolve("./plain", folder.path()).is_none(), "not executable");
+        assert!(
+            resolve("./plain", folder.path()).is_none(),
+            "not executable"
+        );
     }
 }

@@ -18,8 +18,6 @@ pub enum State {
     Stale,
     /// This program is not on PATH.
     Needs(String),
-    /// Its manifest cannot be read; the reason.
-    Broken(String),
 }
 
 impl fmt::Display for State {
@@ -29,7 +27,6 @@ impl fmt::Display for State {
             State::NotBuilt => f.write_str("not built"),
             State::Stale => f.write_str("stale"),
             State::Needs(program) => write!(f, "needs {program}"),
-            State::Broken(reason) => write!(f, "broken: {reason}"),
         }
     }
 }
@@ -60,7 +57,7 @@ pub fn of(subject: &Subject, root: &Root) -> State {
                 return State::Built;
             }
             match modified(&subject.stamp(root)) {
-                Some(built) => judge(built, Some(newest(&files_below(&subject.folder)))),
+                Some(built) => judge(built, Some(newest(files_below(&subject.folder)))),
                 None => State::NotBuilt,
             }
         }

@@ -20,7 +20,7 @@ const EXAMINATION_WITHIN: Duration = Duration::from_secs(10);
 /// What follows from a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-#[expect(
+#[allow(
     dead_code,
     reason = "the echo group has only musts; further groups have all three"
 )]
@@ -33,6 +33,9 @@ pub enum Level {
     Note,
 }
 
+/// What is asked on a fresh connection; the error is what was seen instead.
+type Question = Box<dyn Fn(&mut Connection) -> Seen<()>>;
+
 /// One thing that a server is asked to do.
 pub struct Case {
     group: &'static str,
@@ -40,7 +43,7 @@ pub struct Case {
     level: Level,
     /// In words: "a binary message of 125 bytes, as it was sent".
     expected: String,
-    run: Box<dyn Fn(&mut Connection) -> Seen<()>>,
+    run: Question,
 }
 
 /// How a case ended.

@@ -108,8 +108,10 @@ fn serve(mut stream: TcpStream, manner: Manner) -> Option<()> {
         if matches!(manner, Manner::ClosesWithCode) {
             return None;
         }
-        while matches!(manner, Manner::Pings) {
-            stream.write_all(&[0x89, 0]).ok()?;
+        if matches!(manner, Manner::Pings) {
+            loop {
+                stream.write_all(&[0x89, 0]).ok()?;
+            }
         }
     }
 }
