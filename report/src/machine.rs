@@ -140,14 +140,14 @@ fn versions(trials: &[&TrialRecord]) -> String {
 }
 
 /// Of the plan, then of the trials; a setting that is not the same in all of
-/// them (such as ports) is left to the records, and the versions of subjects
-/// are told apart from these.
+/// them (such as ports) is left to the records. The versions of subjects and the
+/// machine, which a plan holds for its resumption, stand above these.
 fn settings(plan: &RunPlan, trials: &[&TrialRecord]) -> String {
     let mut settings: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     let all = trials.iter().flat_map(|trial| &trial.settings);
-    let is_version = |name: &str| name.starts_with("version.");
+    let stands_above = |name: &str| name.starts_with("version.") || name.starts_with("machine.");
     let all = plan.settings.iter().chain(all);
-    for (name, value) in all.filter(|(name, _)| !is_version(name)) {
+    for (name, value) in all.filter(|(name, _)| !stands_above(name)) {
         settings.entry(name).or_default().insert(value);
     }
     let texts: Vec<String> = settings
@@ -335,6 +335,8 @@ mod tests {
         let mut first = example::trial("axum", 1);
         first.settings.insert("ports".into(), "10011-10020".into());
         first.settings.insert("version.axum".into(), "axum".into());
+        let kernel = "machine.kernel".to_owned();
+        first.settings.insert(kernel, "Linux 6.18.0".into());
         let heading = Heading::new(&example::plan(&["axum"], 2), &[&first, &other]);
         assert_eq!(heading.warnings.len(), 4, "{:?}", heading.warnings);
         assert_eq!(

@@ -40,14 +40,14 @@ impl Limits {
         let files = wanted + FILES_BESIDES;
         let roomy = files + files * HEADROOM_PERCENT / 100;
         if let Some(hard) = self.nofile_hard.filter(|hard| *hard < files) {
-            let first = if roomy > self.nr_open {
-                format!("sysctl -w fs.nr_open={roomy} && ")
+            let (first, lifted) = if files > self.nr_open {
+                (format!("sysctl -w fs.nr_open={roomy} && "), roomy)
             } else {
-                String::new()
+                (String::new(), roomy.min(self.nr_open))
             };
             bail!(
                 "cannot hold {wanted} connections: nofile hard limit is {hard} \
-                 (run as root: {first}ulimit -n {roomy})"
+                 (run as root: {first}ulimit -n {lifted})"
             );
         }
         if self.file_max < 2 * files {

@@ -2,10 +2,11 @@
 //! and which of its trials are done.
 
 use anyhow::{Context as _, bail};
-use std::collections::BTreeSet;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
-use wsbench_schema::{RunPlan, TrialRecord};
+use wsbench_schema::{Load, RunPlan, TrialRecord};
 
 /// Stands for the newest run.
 pub const LATEST: &str = "latest";
@@ -85,13 +86,45 @@ pub fn differences(saved: &RunPlan, now: &RunPlan) -> Vec<String> {
         let value = |plan: &RunPlan| plan.settings.get(name).map_or("absent", |v| v).to_owned();
         compare(name, value(saved), value(now));
     }
-    if saved.loads != now.loads {
-        let hashes = |plan: &RunPlan| {
-            let hashes: Vec<_> = plan.loads.iter().map(wsbench_schema::Load::hash).collect();
-            hashes.join(" ")
-        };
-        compare("loads", hashes(saved), hashes(now));
+    let count = |plan: &RunPlan| plan.loads.len().to_string();
+    compare("number of loads", count(saved), count(now));
+    for (index, (saved, now)) in saved.loads.iter().zip(&now.loads).enumerate() {
+        let (saved, now) = (fields(saved), fields(now));
+        let names: BTreeSet<&String> = saved.keys().chain(now.keys()).collect();
+        for name in names {
+            let value = |load: &BTreeMap<String, String>| {
+                load.get(name)
+                    .map_or_else(|| "absent".into(), String::clone)
+            };
+            let name = format!("load {}: {name}", index + 1);
+            compare(&name, value(&saved), value(&now));
+        }
     }
+    found
+}
+
+/// Every setting of a load, as in `echo.timeout_ms`.
+fn fields(load: &Load) -> BTreeMap<String, String> {
+    fn flatten(prefix: &str, value: &Value, into: &mut BTreeMap<String, String>) {
+        match value {
+            Value::Object(fields) => {
+                for (name, value) in fields {
+                    let dot = if prefix.is_empty() { "" } else { "." };
+                    flatten(&format!("{prefix}{dot}{name}"), value, into);
+                }
+            }
+            Value::Null => {}
+            value => {
+                into.insert(prefix.to_owned(), value.to_string());
+            }
+        }
+    }
+    let mut found = BTreeMap::new();
+    flatten(
+        "",
+        &serde_json::to_value(load).unwrap_or_default(),
+        &mut found,
+    );
     found
 }
 
@@ -185,17 +218,19 @@ mod tests {
             .insert("version.axum".into(), "axum 0.9.0".into());
         now.settings.remove("nodelay");
         now.loads[0].connections += 1;
+        now.loads[0].echo.as_mut().unwrap().duration_ms = Some(5);
         let found = differences(&saved, &now);
         for expected in [
             "subjects was axum floor, is axum floor mine",
             "server CPUs was 0, is 0,1",
             "version.axum was axum 0.8.9, is axum 0.9.0",
             "nodelay was true, is absent",
+            "load 1: connections was 100, is 101",
+            "load 1: echo.duration_ms was absent, is 5",
         ] {
             assert!(found.iter().any(|text| text == expected), "{found:?}");
         }
-        assert!(found.last().unwrap().starts_with("loads was "), "{found:?}");
-        assert_eq!(found.len(), 5);
+        assert_eq!(found.len(), 6, "{found:?}");
     }
 
     #[test]

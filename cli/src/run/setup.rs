@@ -278,7 +278,7 @@ mod tests {
             ..load()
         }];
         other.loads_are_said = true;
-        assert!(refusal(&other).contains("loads was"));
+        assert!(refusal(&other).contains("load 1: connections was 100, is 7"));
         let mut other = resumed();
         other.options.ports = Some(77);
         assert!(refusal(&other).contains("ports_count was 10, is 77"));

@@ -13,6 +13,9 @@ pub fn nothing_succeeded(phase: Phase, report: &PhaseReport) -> Option<String> {
     if count(metric::SUCCEEDED) > 0 {
         return None;
     }
+    if phase != Phase::Connect && count(metric::CONNECTIONS) == 0 {
+        return Some("no connection was left to carry a message".into());
+    }
     let what = match phase {
         Phase::Connect => "connection",
         Phase::Warmup | Phase::Echo => "echo",
@@ -140,6 +143,10 @@ mod tests {
         assert_eq!(
             nothing_succeeded(Phase::Connect, &report(&failing)).unwrap(),
             "no connection succeeded: 8 of 9 failed (timed_out 6, refused 2)"
+        );
+        assert_eq!(
+            nothing_succeeded(Phase::Echo, &report(&failing)).unwrap(),
+            "no connection was left to carry a message"
         );
         let one = [(metric::SUCCEEDED.to_owned(), 1)];
         assert_eq!(nothing_succeeded(Phase::Echo, &report(&one)), None);
