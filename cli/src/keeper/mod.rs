@@ -13,7 +13,6 @@ mod spawn;
 pub use event::Event;
 
 use anyhow::Context as _;
-use event::Exit;
 use family::Family;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;

@@ -11,6 +11,8 @@ use wsbench_schema::{Edge, Phase, Sample};
 
 /// An answer takes milliseconds; beyond this the host is gone.
 const ANSWER_MOST: Duration = Duration::from_secs(15);
+/// A supervisor that does not even take a request is ended otherwise.
+const STOP_MOST: Duration = Duration::from_secs(3);
 const CONNECT_MOST: Duration = Duration::from_secs(5);
 /// A sample is about 80 bytes: a day at one a second is below this.
 const BODY_MOST_BYTES: u64 = 16 << 20;
@@ -28,7 +30,7 @@ impl RemoteObserver {
     /// # Errors
     /// If nobody answers, the token is wrong, or the answer is of another version.
     pub fn connect(host: &str, port: u16, token: Option<&str>) -> anyhow::Result<Self> {
-        let api = Api::new(host, port, token);
+        let api = Api::new(host, port, token, ANSWER_MOST);
         let status = api.get("status")?;
         Ok(Self { api, status })
     }
@@ -59,7 +61,7 @@ impl Observer for RemoteObserver {
 /// # Errors
 /// If nobody answers or the token is wrong.
 pub fn request_stop(host: &str, port: u16, token: Option<&str>) -> anyhow::Result<()> {
-    let stopping: bool = Api::new(host, port, token).post("stop")?;
+    let stopping: bool = Api::new(host, port, token, STOP_MOST).post("stop")?;
     if !stopping {
         bail!("it will not stop");
     }
@@ -75,9 +77,9 @@ struct Api {
 }
 
 impl Api {
-    fn new(host: &str, port: u16, token: Option<&str>) -> Self {
+    fn new(host: &str, port: u16, token: Option<&str>, patience: Duration) -> Self {
         let config = Agent::config_builder()
-            .timeout_global(Some(ANSWER_MOST))
+            .timeout_global(Some(patience))
             .timeout_connect(Some(CONNECT_MOST))
             .http_status_as_error(false)
             .max_redirects(0)

@@ -154,8 +154,8 @@ fn drop_dead(root: &Root, running: &mut Vec<Running>) -> anyhow::Result<bool> {
             continue;
         };
         let dead = running.remove(at);
-        let told = format!("{exit} by itself; {}", dead.server.log_tail());
-        eprintln!("wsbench: {} {told}", dead.file.name);
+        let told = format!("{exit}; {}", dead.server.log_tail());
+        eprintln!("wsbench: unexpectedly, {} {told}", dead.file.name);
         dead.served.set_exited(told);
         dead.file.remove(root)?;
         found = true;

@@ -115,8 +115,11 @@ fn ready(root: &Root, subject: &Subject) -> anyhow::Result<()> {
             file.supervisor.pid
         );
     }
-    if subject.state(root) != State::Built {
+    let state = subject.state(root);
+    if matches!(state, State::NotBuilt | State::Stale) {
         eprintln!("{name}: building");
+    }
+    if state != State::Built {
         compile::build(root, subject, &mut |event| {
             if let Event::Notice(text) = event {
                 eprintln!("{name}: {text}");

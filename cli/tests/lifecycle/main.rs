@@ -1,0 +1,7 @@
+//! The life of a server as real processes: keeper, `serve`, its control API, `kill`.
+
+mod control;
+mod keeper;
+mod kill;
+mod project;
+mod serve;
