@@ -2,7 +2,7 @@
 //! two take turns and who begins alternates, so that a drift of the machine
 //! favours neither; each turn has a fresh server.
 
-use crate::load::{Load, PORTS, Server, median, output_of, raw_client};
+use crate::load::{Load, Server, median, output_of, raw_client};
 use anyhow::{Context as _, Result, ensure};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -97,7 +97,7 @@ fn print(
 
 fn floor(args: &Args) -> Result<Server> {
     let mut command = Command::new(&args.floor);
-    command.args(["--host", "127.0.0.1", "--ports", PORTS]);
+    command.args(["--host", "127.0.0.1"]);
     Server::start(command)
 }
 
@@ -117,7 +117,7 @@ fn wsbench_turn(args: &Args, load: Load) -> Result<Turn> {
     let mut command = Command::new(&args.client);
     command
         .arg("client")
-        .args(["--url", &format!("ws://127.0.0.1:{PORTS}/ws")])
+        .args(["--url", &format!("ws://127.0.0.1:{}/ws", server.ports())])
         .args(["--pid", &server.pid()])
         .arg(format!("-c={}", load.connections))
         .arg(format!("-ec={}", load.connections))

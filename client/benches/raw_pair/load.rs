@@ -4,15 +4,16 @@ use crate::machine::on_cpu;
 use crate::raw_client::Outcome;
 use anyhow::{Context as _, Result, bail, ensure};
 use std::env;
-use std::net::{Ipv4Addr, TcpStream};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::ops::Range;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Below the range that the kernel takes clients' ports from; enough of them for 10,000
-/// connections from one address.
-pub const PORTS: &str = "22000-22009";
-const FIRST_PORT: u16 = 22_000;
+/// Enough of them for 10,000 connections from one address.
+const PORTS: u16 = 10;
+/// Below the range that the kernel takes clients' ports from.
+const FIRST_PORTS: Range<u16> = 24_000..32_000;
 const SERVER_CPU: usize = 0;
 const CLIENT_CPU: usize = 1;
 
@@ -25,22 +26,28 @@ pub struct Load {
 }
 
 /// A server, killed when dropped.
-pub struct Server(Child);
+pub struct Server {
+    child: Child,
+    first_port: u16,
+}
 
 impl Server {
+    /// Adds the contract's flag for its ports to the command.
     pub fn start(mut command: Command) -> Result<Self> {
+        let first_port = free_ports()?;
+        command.args(["--ports", &range(first_port)]);
         let name = format!("{command:?}");
-        ensure!(!accepts(), "something listens on port {FIRST_PORT} already");
         let child = on_cpu(SERVER_CPU, || {
             command
                 .stdin(Stdio::null())
                 .spawn()
                 .with_context(|| format!("cannot start {name}"))
         })?;
-        let mut server = Self(child);
+        let mut server = Self { child, first_port };
         let deadline = Instant::now() + Duration::from_secs(5);
-        while !accepts() {
-            if let Some(status) = server.0.try_wait()? {
+        let last_port = first_port + PORTS - 1;
+        while TcpStream::connect((Ipv4Addr::LOCALHOST, last_port)).is_err() {
+            if let Some(status) = server.child.try_wait()? {
                 bail!("{name} ended before it listened: {status}");
             }
             ensure!(Instant::now() < deadline, "{name} does not listen");
@@ -52,20 +59,25 @@ impl Server {
     /// The raw one.
     pub fn raw() -> Result<Self> {
         let mut command = Command::new(env::current_exe()?);
-        command.args(["server", "--ports", PORTS]);
+        command.arg("server");
         Self::start(command)
     }
 
     pub fn pid(&self) -> String {
-        self.0.id().to_string()
+        self.child.id().to_string()
+    }
+
+    /// FIRST-LAST.
+    pub fn ports(&self) -> String {
+        range(self.first_port)
     }
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
         // It cannot fail in a way that matters: a server that is gone is what is wanted.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 
@@ -73,7 +85,7 @@ impl Drop for Server {
 pub fn raw_client(server: &Server, load: Load, upgrade: bool) -> Result<Outcome> {
     let mut command = Command::new(env::current_exe()?);
     command
-        .args(["client", "--ports", PORTS, "--pid", &server.pid()])
+        .args(["client", "--ports", &server.ports(), "--pid", &server.pid()])
         .args(["--connections", &load.connections.to_string()])
         .args(["--messages", &load.messages.to_string()])
         .args(["--bytes", &load.bytes.to_string()]);
@@ -108,6 +120,15 @@ pub fn median(mut values: Vec<f64>) -> f64 {
     }
 }
 
-fn accepts() -> bool {
-    TcpStream::connect((Ipv4Addr::LOCALHOST, FIRST_PORT)).is_ok()
+/// The first of as many free ports as a server gets.
+fn free_ports() -> Result<u16> {
+    let free = |port| TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok();
+    FIRST_PORTS
+        .step_by(usize::from(PORTS))
+        .find(|&first| (first..first + PORTS).all(free))
+        .context("no free ports below the ephemeral range")
+}
+
+fn range(first_port: u16) -> String {
+    format!("{first_port}-{}", first_port + PORTS - 1)
 }
