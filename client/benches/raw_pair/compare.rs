@@ -4,6 +4,7 @@
 
 use crate::load::{Load, Server, median, output_of, raw_client};
 use anyhow::{Context as _, Result, ensure};
+use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
@@ -29,6 +30,12 @@ pub struct Args {
     /// Exit with code 1 if the ratio of the rates is below it.
     #[arg(long, default_value_t = 0.85)]
     at_least: f64,
+}
+
+/// The part of the JSON of `wsbench client` that is read.
+#[derive(Deserialize)]
+struct Printed {
+    metrics: BTreeMap<String, u64>,
 }
 
 /// What one turn took.
@@ -125,8 +132,8 @@ fn wsbench_turn(args: &Args, load: Load) -> Result<Turn> {
         .arg(format!("-b={}", load.bytes))
         .arg("--json");
     let text = output_of(command)?;
-    let metrics: BTreeMap<String, u64> = serde_json::from_str(&text)
-        .with_context(|| format!("not one object of metrics: {text}"))?;
+    let Printed { metrics } =
+        serde_json::from_str(&text).with_context(|| format!("not a result: {text}"))?;
     let metric = |name: &str| {
         metrics
             .get(name)
