@@ -1,5 +1,6 @@
 //! `wsbench serve`.
 
+use crate::args::units::{boolean, duration};
 use crate::cpus;
 use crate::root::Root;
 use crate::runfile;
@@ -9,6 +10,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
+use wsbench_sampler::MIN_INTERVAL;
 use wsbench_schema::PortRange;
 
 /// Runs servers for a client on this or another host.
@@ -39,7 +41,7 @@ pub struct Args {
     /// Whether the servers set TCP_NODELAY
     #[arg(
         long, default_value_t = true, num_args = 0..=1, require_equals = true,
-        default_missing_value = "true", action = clap::ArgAction::Set,
+        default_missing_value = "true", value_parser = boolean, action = clap::ArgAction::Set,
         value_name = "BOOL", help_heading = "Server"
     )]
     nodelay: bool,
@@ -50,14 +52,15 @@ pub struct Args {
     /// them if the clients are on other hosts]
     #[arg(long, value_name = "LIST", help_heading = "Server")]
     cpus: Option<String>,
-    /// How long a server may take until it listens, in seconds
+    /// How long a server may take until it listens
     #[arg(
         long,
-        default_value_t = 30,
-        value_name = "SECONDS",
+        default_value = "30s",
+        value_parser = duration,
+        value_name = "DURATION",
         help_heading = "Server"
     )]
-    start_timeout: u64,
+    start_timeout: Duration,
     /// Where the control API answers; with several servers, on ports from there on
     /// [default: a free port of --host]
     #[arg(long, value_name = "ADDR:PORT", help_heading = "Control")]
@@ -75,14 +78,16 @@ pub struct Args {
     /// File that holds the token
     #[arg(long, value_name = "FILE", help_heading = "Control")]
     token_file: Option<PathBuf>,
-    /// Time between two samples of CPU and memory, in milliseconds; at least 200
+    /// Between two readings of CPU and memory, at least 200ms
     #[arg(
         long,
-        default_value_t = 1000,
-        value_name = "MS",
+        alias = "interval",
+        default_value = "1s",
+        value_parser = interval,
+        value_name = "DURATION",
         help_heading = "Control"
     )]
-    interval: u64,
+    sample_interval: Duration,
     /// Name of this host for the command that is shown for other hosts [default: its own name]
     #[arg(long, value_name = "HOST", help_heading = "Control")]
     url_host: Option<String>,
@@ -113,12 +118,12 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         nodelay: args.nodelay,
         max_message: args.max_message,
         cpus: args.cpus.as_deref().map(cpus::parse_list).transpose()?,
-        start_timeout: Duration::from_secs(args.start_timeout),
+        start_timeout: args.start_timeout,
         access: Access {
             control: args.control,
             token,
         },
-        interval: Duration::from_millis(args.interval),
+        interval: args.sample_interval,
         url_host: args.url_host,
         background: args.background,
     };
@@ -126,4 +131,31 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         return detach::run(&root, &options);
     }
     serve::run(&root, &options)
+}
+
+/// A bare number is in milliseconds, as the original's flag.
+fn interval(text: &str) -> Result<Duration, String> {
+    let interval = match text.parse() {
+        Ok(milliseconds) => Duration::from_millis(milliseconds),
+        Err(_) => duration(text)?,
+    };
+    match interval < MIN_INTERVAL {
+        true => Err(format!(
+            "{text} is too short: the least is {MIN_INTERVAL:?}"
+        )),
+        false => Ok(interval),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interval_is_a_duration_or_as_the_original_writes_it() {
+        assert_eq!(interval("1s"), Ok(Duration::from_secs(1)));
+        assert_eq!(interval("1000"), Ok(Duration::from_secs(1)));
+        assert!(interval("100").unwrap_err().contains("200ms"));
+        assert!(interval("soon").is_err());
+    }
 }

@@ -65,7 +65,7 @@ impl Api {
 fn it_says_who_is_served_and_what_a_phase_cost() {
     let api = Api::start(
         "--burn-ns 600000000 --hold-bytes 50000000",
-        "--interval 200",
+        "--sample-interval 200ms",
     );
     let (code, status) = api.get("/v1/status");
     assert_eq!(code, 200, "{status}");

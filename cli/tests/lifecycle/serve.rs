@@ -70,7 +70,7 @@ fn a_server_that_never_listens_is_told_and_stopped_when_the_time_is_over() {
     project.misbehave("deaf", "--no-listen");
     let (_, ports) = free_ports(2);
     let start = Instant::now();
-    let arguments = format!("serve deaf --start-timeout 1 --ports {ports}");
+    let arguments = format!("serve deaf --start-timeout 1s --ports {ports}");
     let error = project.run(&arguments).expect_failure();
     assert!(start.elapsed() >= Duration::from_secs(1));
     assert!(error.contains("deaf did not listen in 1s"), "{error}");
@@ -96,7 +96,7 @@ fn somebody_elses_listener_does_not_count_and_is_named() {
     );
     let (port, _) = free_ports(1);
     let serve = project
-        .wsbench(&format!("serve usurped --start-timeout 3 --ports {port}"))
+        .wsbench(&format!("serve usurped --start-timeout 3s --ports {port}"))
         .stderr(std::process::Stdio::piped())
         .spawn()
         .unwrap();
