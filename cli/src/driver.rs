@@ -219,27 +219,39 @@ impl Clients {
     fn last_words(&mut self, index: usize) -> Option<String> {
         while let Ok((from, line)) = self.events.recv_timeout(Duration::from_secs(1)) {
             match line {
-                Line::Event(ClientEvent::Failed { message }) if from == index => {
-                    return Some(message);
-                }
+                Line::Event(event) => self.processes[from].unheard.push_back(event),
                 Line::Closed if from == index => return Some(self.processes[index].farewell()),
-                _ => {}
+                Line::Closed | Line::Other(_) => {}
             }
         }
         None
     }
 
-    /// The next event of any client. Fails if one leaves, breaks the protocol or
-    /// is silent for too long, or if the watch says so.
+    /// What a client that is waited for has said. One that is done waits for the
+    /// others, and so does what it says about its next phase.
+    fn unheard(&mut self) -> Option<(usize, ClientEvent)> {
+        let pending = self.processes.iter_mut().enumerate();
+        pending
+            .filter(|(_, process)| process.pending)
+            .find_map(|(index, process)| Some((index, process.unheard.pop_front()?)))
+    }
+
+    /// The next event of any client that is waited for. Fails if one leaves,
+    /// breaks the protocol or is silent for too long, or if the watch says so.
     fn event(&mut self, silence: Duration, watch: Watch<'_>) -> Result<(usize, ClientEvent), Halt> {
         loop {
             if watch().is_break() {
                 return Err(Halt::Abandoned);
             }
+            if let Some(found) = self.unheard() {
+                return Ok(found);
+            }
             match self.events.recv_timeout(TICK) {
                 Ok((index, Line::Event(event))) => {
-                    self.processes[index].heard = Instant::now();
-                    return Ok((index, event));
+                    let process = &mut self.processes[index];
+                    process.heard = Instant::now();
+                    process.unheard.push_back(event);
+                    continue;
                 }
                 Ok((_, Line::Other(line))) => {
                     let message = format!("the client process wrote `{line}`, which is no event");

@@ -5,6 +5,7 @@ use crate::cpus;
 use anyhow::Context as _;
 use rustix::process::{Signal, getpid, getppid, set_parent_process_death_signal};
 use rustix::thread::{CpuSet, sched_setaffinity};
+use std::collections::VecDeque;
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
@@ -24,6 +25,8 @@ pub struct Process {
     log_start: u64,
     /// When it last said something, or was last told something.
     pub heard: Instant,
+    /// What it said and nobody took note of yet.
+    pub unheard: VecDeque<ClientEvent>,
     /// Whether something is expected of it.
     pub pending: bool,
 }
@@ -88,6 +91,7 @@ impl Process {
             log: log.into(),
             log_start,
             heard: Instant::now(),
+            unheard: VecDeque::new(),
             pending: false,
         })
     }
@@ -105,8 +109,13 @@ impl Process {
         }
     }
 
-    /// How a client that closed its output left.
+    /// Why a client that closed its output left: as it said, or as it looks.
     pub fn farewell(&mut self) -> String {
+        for event in self.unheard.drain(..) {
+            if let ClientEvent::Failed { message } = event {
+                return message;
+            }
+        }
         let how = match self.exit_by(Instant::now() + Duration::from_secs(1)) {
             Some(status) => describe(status),
             None => "closed its output".into(),

@@ -103,12 +103,15 @@ fn a_client_goes_through_its_phases_and_leaves() {
 #[test]
 fn two_clients_begin_at_the_same_instant() {
     let log = tempfile::NamedTempFile::new().unwrap();
-    let script = format!("read prepare; {READY} read go; echo \"$go\" >&2; {DONE} read stop");
-    let mut clients = scripted(log.path(), &[&script, &script]);
+    let quick = format!("read prepare; {READY} read go; echo \"$go\" >&2; {DONE} read stop");
+    // The first says that it is ready for what comes next while this one still works.
+    let slow = quick.replace("read go;", "read go; sleep 0.3;");
+    let mut clients = scripted(log.path(), &[&quick, &slow]);
     prepare(&mut clients).unwrap();
     clients.next_phase(&mut go_on).unwrap();
     let reports = clients.go(Phase::Connect, &mut go_on, &mut |_| ()).unwrap();
     assert_eq!(reports.len(), 2);
+    assert_eq!(clients.next_phase(&mut go_on).unwrap(), None);
     clients.stop();
     let told = std::fs::read_to_string(log.path()).unwrap();
     let lines: Vec<_> = told.lines().collect();

@@ -118,7 +118,12 @@ mod tests {
         assert_eq!(
             refusal(&limits(), 1_000_000),
             "cannot hold 1000000 connections: nofile hard limit is 20000 \
-             (run as root: sysctl -w fs.nr_open=1100220 && ulimit -n 1100220)"
+             (run as root: ulimit -n 1048576)"
+        );
+        assert_eq!(
+            refusal(&limits(), 2_000_000),
+            "cannot hold 2000000 connections: nofile hard limit is 20000 \
+             (run as root: sysctl -w fs.nr_open=2200220 && ulimit -n 2200220)"
         );
         let few_files = Limits {
             nofile_hard: Some(2_000_000),
