@@ -3,6 +3,7 @@
 
 use crate::observe::{RemoteObserver, request_stop};
 use crate::process::Identity;
+use crate::progress::note;
 use crate::root::Root;
 use anyhow::{Context as _, bail};
 use serde::{Deserialize, Serialize};
@@ -70,7 +71,10 @@ impl RunFile {
         let file = Self::read(&path)?;
         if file.is_stale() {
             file.remove(root)?;
-            eprintln!("{}: removed, its server is no more", path.display());
+            note(format_args!(
+                "{}: removed, its server is no more",
+                path.display()
+            ));
             return Ok(None);
         }
         Ok(Some(file))

@@ -193,6 +193,31 @@ mod tests {
     }
 
     #[test]
+    fn looking_for_listeners_does_not_read_the_connections() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let connections: Vec<_> = (0..400)
+            .map(|_| {
+                (
+                    TcpStream::connect(address).unwrap(),
+                    listener.accept().unwrap(),
+                )
+            })
+            .collect();
+        let port = PortRange::starting_at(address.port(), 1).unwrap();
+        assert_eq!(alive(port).unwrap().len(), 401);
+        // Of each family: the listeners, and the first row that is none.
+        let mut rows = 0;
+        each(|socket| {
+            rows += 1;
+            socket.state == LISTEN
+        })
+        .unwrap();
+        assert!(rows <= listening().unwrap().len() + 20, "{rows}");
+        drop(connections);
+    }
+
+    #[test]
     fn a_wildcard_covers_every_address() {
         let socket = |local: &str| Socket {
             local: local.parse().unwrap(),

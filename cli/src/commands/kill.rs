@@ -1,6 +1,7 @@
 //! `wsbench kill`.
 
 use crate::process::wait_until;
+use crate::progress::{note, say};
 use crate::root::Root;
 use crate::runfile::RunFile;
 use crate::subject::Catalog;
@@ -26,6 +27,10 @@ pub struct Args {
     names: Vec<String>,
 }
 
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "every verb takes its arguments whole"
+)]
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let root = Root::find()?;
     let files = match args.names.is_empty() {
@@ -33,12 +38,12 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         false => named(&root, &args.names)?,
     };
     if files.is_empty() {
-        println!("no server is running");
+        say("no server is running");
     }
     let mut failed = false;
     for file in &files {
         if let Err(error) = stop(&root, file) {
-            eprintln!("wsbench: {}: {error:#}", file.name);
+            note(format_args!("wsbench: {}: {error:#}", file.name));
             failed = true;
         }
     }
@@ -72,7 +77,9 @@ fn stop(root: &Root, file: &RunFile) -> anyhow::Result<()> {
     let name = &file.name;
     if file.is_stale() {
         file.remove(root)?;
-        println!("{name}: ran no more, its stale file is removed");
+        say(format_args!(
+            "{name}: ran no more, its stale file is removed"
+        ));
         return Ok(());
     }
     let pid = file.server.pid;
@@ -80,7 +87,7 @@ fn stop(root: &Root, file: &RunFile) -> anyhow::Result<()> {
     let asked = file.request_stop();
     let path = RunFile::path(root, name);
     if asked.is_ok() && wait_until(ASKED_MOST, || !file.server.is_running() && !path.exists()) {
-        println!("{name}: stopped (pid {pid})");
+        say(format_args!("{name}: stopped (pid {pid})"));
         return Ok(());
     }
     for signal in [Signal::TERM, Signal::KILL] {
@@ -95,6 +102,8 @@ fn stop(root: &Root, file: &RunFile) -> anyhow::Result<()> {
     if !file.supervisor.is_running() {
         file.remove(root)?;
     }
-    println!("{name}: ended by a signal (pid {pid}), since `wsbench serve` did not answer");
+    say(format_args!(
+        "{name}: ended by a signal (pid {pid}), since `wsbench serve` did not answer"
+    ));
     Ok(())
 }

@@ -39,6 +39,8 @@ pub struct Orders {
 pub fn keep(orders: &Orders) -> anyhow::Result<()> {
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
         .context("cannot become the keeper of what the server starts")?;
+    // It is run through /proc/self/exe, which would be called `exe` in `ps` and `top`.
+    rustix::thread::set_name(c"wsbench-keeper").context("cannot name this process")?;
     // Before the server exists, so that no signal is missed.
     let orders_to_stop = pipe_of(&[SIGTERM, SIGINT, SIGHUP])?;
     let deaths = pipe_of(&[SIGCHLD])?;

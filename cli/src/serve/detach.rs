@@ -3,6 +3,7 @@
 //! background is a socket, through which it tells that.
 
 use super::{Choice, Options, advice};
+use crate::progress::{note, say};
 use crate::root::Root;
 use crate::run::interrupt::{EXIT_CODE, Interrupt};
 use crate::runfile::RunFile;
@@ -52,13 +53,15 @@ pub fn run(root: &Root, options: &Options) -> anyhow::Result<ExitCode> {
             said => bail!("{}", said.trim_start_matches("wsbench: ")),
         }
     }
-    eprint!("{said}");
+    if !said.trim().is_empty() {
+        note(said.trim_end());
+    }
     for file in RunFile::all(root)? {
         if file.supervisor.pid == child.id() {
-            println!("{}", advice::of(&file, options.url_host.as_deref())?);
+            say(advice::of(&file, options.url_host.as_deref())?);
         }
     }
-    println!("Stop with: wsbench kill");
+    say("Stop with: wsbench kill");
     Ok(ExitCode::SUCCESS)
 }
 

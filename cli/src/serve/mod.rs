@@ -7,8 +7,10 @@ mod prepare;
 mod start;
 mod token;
 
+use crate::progress::{note, say};
 use crate::root::Root;
 use crate::run::interrupt::Interrupt;
+use anyhow::Context as _;
 use prepare::Plan;
 use start::Running;
 use std::net::SocketAddr;
@@ -69,6 +71,10 @@ pub struct Access {
 
 /// Starts the servers and stays until their end.
 pub fn run(root: &Root, options: &Options) -> anyhow::Result<ExitCode> {
+    if options.background {
+        // It is run through /proc/self/exe, which would be called `exe` in `ps` and `top`.
+        rustix::thread::set_name(c"wsbench").context("cannot name this process")?;
+    }
     let interrupt = Interrupt::install()?;
     let plan = Plan::make(root, options)?;
     let (stop, stops) = mpsc::channel();
@@ -77,9 +83,9 @@ pub fn run(root: &Root, options: &Options) -> anyhow::Result<ExitCode> {
         detach::tell_ready()?;
     } else if !interrupt.pressed() {
         for server in &running {
-            println!("{}", advice::of(&server.file, options.url_host.as_deref())?);
+            say(advice::of(&server.file, options.url_host.as_deref())?);
         }
-        println!("Stop with Ctrl-C, or: wsbench kill");
+        say("Stop with Ctrl-C, or: wsbench kill");
     }
     let mut failed = false;
     while !running.is_empty() && !interrupt.pressed() {
@@ -123,23 +129,25 @@ fn stop_one(root: &Root, running: Running) -> bool {
     let stopped = server.stop();
     let removed = file.remove(root);
     match &stopped {
-        Ok(report) if report.killed.is_empty() => println!("{name}: stopped, {}", report.exit),
-        Ok(report) => println!(
+        Ok(report) if report.killed.is_empty() => {
+            say(format_args!("{name}: stopped, {}", report.exit));
+        }
+        Ok(report) => say(format_args!(
             "{name}: killed, as it did not leave on SIGTERM: {}",
             report.killed.join(", ")
-        ),
-        Err(error) => eprintln!("wsbench: {name}: {error:#}"),
+        )),
+        Err(error) => note(format_args!("wsbench: {name}: {error:#}")),
     }
     if let Ok(report) = &stopped
         && report.sockets_left > 0
     {
-        println!(
+        say(format_args!(
             "{name}: {} of its sockets are still closing",
             report.sockets_left
-        );
+        ));
     }
     if let Err(error) = &removed {
-        eprintln!("wsbench: {name}: {error:#}");
+        note(format_args!("wsbench: {name}: {error:#}"));
     }
     stopped.is_ok() && removed.is_ok()
 }
@@ -155,7 +163,10 @@ fn drop_dead(root: &Root, running: &mut Vec<Running>) -> anyhow::Result<bool> {
         };
         let dead = running.remove(at);
         let told = format!("{exit}; {}", dead.server.log_tail());
-        eprintln!("wsbench: unexpectedly, {} {told}", dead.file.name);
+        note(format_args!(
+            "wsbench: unexpectedly, {} {told}",
+            dead.file.name
+        ));
         dead.served.set_exited(told);
         dead.file.remove(root)?;
         found = true;

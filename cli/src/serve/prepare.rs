@@ -3,6 +3,7 @@
 
 use super::{Choice, Options, token};
 use crate::compile::{self, Event};
+use crate::progress::note;
 use crate::root::Root;
 use crate::runfile::RunFile;
 use crate::subject::{Catalog, State, Subject};
@@ -96,7 +97,7 @@ fn choose(root: &Root, options: &Options) -> anyhow::Result<Vec<Subject>> {
     for subject in catalog.select(names)? {
         match ready(root, subject) {
             Ok(()) => chosen.push(subject.clone()),
-            Err(error) if lenient => eprintln!("{}: left out: {error:#}", subject.name),
+            Err(error) if lenient => note(format_args!("{}: left out: {error:#}", subject.name)),
             Err(error) => return Err(error),
         }
     }
@@ -117,12 +118,12 @@ fn ready(root: &Root, subject: &Subject) -> anyhow::Result<()> {
     }
     let state = subject.state(root);
     if matches!(state, State::NotBuilt | State::Stale) {
-        eprintln!("{name}: building");
+        note(format_args!("{name}: building"));
     }
     if state != State::Built {
         compile::build(root, subject, &mut |event| {
             if let Event::Notice(text) = event {
-                eprintln!("{name}: {text}");
+                note(format_args!("{name}: {text}"));
             }
         })?;
     }

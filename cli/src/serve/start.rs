@@ -5,6 +5,7 @@ use super::prepare::{Plan, Seat};
 use crate::control::{self, Served, Status};
 use crate::observe::LocalObserver;
 use crate::process::Identity;
+use crate::progress::note;
 use crate::root::Root;
 use crate::run::interrupt::Interrupt;
 use crate::runfile::RunFile;
@@ -57,7 +58,9 @@ pub fn all(
                 listeners.push((listener, Arc::clone(&started.served)));
                 running.push(started);
             }
-            Err(error) if plan.lenient => eprintln!("{}: left out: {error:#}", seat.subject.name),
+            Err(error) if plan.lenient => {
+                note(format_args!("{}: left out: {error:#}", seat.subject.name));
+            }
             Err(error) => {
                 for started in running {
                     started.file.remove(root)?;

@@ -160,11 +160,6 @@ impl Server {
         self.spec.ports
     }
 
-    /// How it was started.
-    pub fn spec(&self) -> &ServerSpec {
-        &self.spec
-    }
-
     /// How it ended, if it did. Costs nothing while it runs.
     ///
     /// # Errors
