@@ -22,6 +22,15 @@ use crate::handshake::{self, Handshake};
 const BUFFER_BYTES: usize = 256 << 10;
 const EVENTS: usize = 512;
 const SEND: SendFlags = SendFlags::DONTWAIT.union(SendFlags::NOSIGNAL);
+/// Edge-triggered: an event that stays until it is dealt with costs epoll a second
+/// look at the socket. A read that does not fill the buffer has left nothing, unless
+/// the peer has closed, which shows in the event.
+const READABLE: EventFlags = EventFlags::IN
+    .union(EventFlags::RDHUP)
+    .union(EventFlags::ET);
+const ENDED: EventFlags = EventFlags::RDHUP
+    .union(EventFlags::HUP)
+    .union(EventFlags::ERR);
 /// Beside the descriptor in a registration's data.
 const UPGRADED: u64 = 1 << 32;
 
@@ -52,9 +61,10 @@ struct Kept {
 
 /// How a connection's turn ended.
 enum Next {
-    /// Nothing of it is kept.
+    /// Nothing of it is kept; `drained` if nothing is left to read either.
     Idle {
         upgraded: bool,
+        drained: bool,
     },
     Keep(Kept),
     Close,
@@ -72,7 +82,7 @@ impl Shard {
     pub fn adopt(&self, stream: OwnedFd) {
         let data = EventData::new_u64(stream.as_raw_fd() as u64);
         // Refused only when the kernel is out of memory; then this connection is closed and no other.
-        if epoll::add(&self.epoll, &stream, data, EventFlags::IN).is_ok() {
+        if epoll::add(&self.epoll, &stream, data, READABLE).is_ok() {
             let _ = stream.into_raw_fd();
         }
     }
@@ -94,7 +104,7 @@ impl Shard {
     }
 
     fn turn(&self, event: Event, buffer: &mut [u8], all_kept: &mut HashMap<RawFd, Kept>) {
-        let data = event.data.u64();
+        let (data, flags) = (event.data.u64(), event.flags);
         let (raw, was_upgraded) = (data as u32 as RawFd, data & UPGRADED != 0);
         // SAFETY: `adopt` gave the descriptor up to this loop, which alone closes it, below.
         let fd = unsafe { BorrowedFd::borrow_raw(raw) };
@@ -103,29 +113,29 @@ impl Shard {
         } else {
             all_kept.remove(&raw)
         };
-        let was_writing = kept.as_ref().is_some_and(Kept::is_writing);
         let after = match kept {
             None => self.read(fd, buffer, was_upgraded),
-            Some(kept) if was_writing => kept.write_on(fd),
+            Some(kept) if kept.is_writing() => kept.write_on(fd),
             Some(kept) => self.read_on(fd, kept),
         };
-        let (upgraded, kept) = match after {
+        let (upgraded, drained, kept) = match after {
             Ok(Next::Close) | Err(_) => {
                 // SAFETY: given up by `adopt`, closed once: a closed descriptor has no more events.
                 drop(unsafe { OwnedFd::from_raw_fd(raw) });
                 return;
             }
-            Ok(Next::Idle { upgraded }) => (upgraded, None),
-            Ok(Next::Keep(kept)) => (kept.progress.upgraded, Some(kept)),
+            Ok(Next::Idle { upgraded, drained }) => (upgraded, drained, None),
+            Ok(Next::Keep(kept)) => (kept.progress.upgraded, false, Some(kept)),
         };
-        let is_writing = kept.as_ref().is_some_and(Kept::is_writing);
-        if (upgraded, is_writing) != (was_upgraded, was_writing) {
+        if !drained || upgraded != was_upgraded || flags.intersects(ENDED) {
+            let writing = kept.as_ref().is_some_and(Kept::is_writing);
             // Only an unknown descriptor is refused, and this one has just had an event.
-            let _ = self.register(fd, upgraded, is_writing);
+            let _ = self.register(fd, upgraded, writing);
         }
         all_kept.extend(kept.map(|kept| (raw, kept)));
     }
 
+    /// Asks for the next event, which comes at once if there is more to do already.
     fn register(
         &self,
         fd: BorrowedFd<'_>,
@@ -133,11 +143,7 @@ impl Shard {
         writing: bool,
     ) -> rustix::io::Result<()> {
         let data = fd.as_raw_fd() as u64 | if upgraded { UPGRADED } else { 0 };
-        let interest = if writing {
-            EventFlags::OUT
-        } else {
-            EventFlags::IN
-        };
+        let interest = if writing { EventFlags::OUT } else { READABLE };
         epoll::modify(&self.epoll, fd, EventData::new_u64(data), interest)
     }
 
@@ -151,13 +157,19 @@ impl Shard {
         let bytes = match recv(fd, &mut *buffer, RecvFlags::DONTWAIT) {
             Ok((0, _)) => return Ok(Next::Close),
             Ok((length, _)) => &mut buffer[..length],
-            Err(Errno::AGAIN | Errno::INTR) => return Ok(Next::Idle { upgraded }),
+            Err(Errno::AGAIN) => {
+                return Ok(Next::Idle {
+                    upgraded,
+                    drained: true,
+                });
+            }
             Err(error) => return Err(error),
         };
         let progress = self.answer(fd, bytes, upgraded)?;
         if progress.unsent.is_empty() && progress.consumed == bytes.len() && !progress.last {
             return Ok(Next::Idle {
                 upgraded: progress.upgraded,
+                drained: bytes.len() < BUFFER_BYTES,
             });
         }
         Ok(Kept {
@@ -180,7 +192,7 @@ impl Shard {
         match recv(fd, spare_capacity(&mut kept.bytes), RecvFlags::DONTWAIT) {
             Ok((0, _)) => return Ok(Next::Close),
             Ok(_) => {}
-            Err(Errno::AGAIN | Errno::INTR) => return Ok(Next::Keep(kept)),
+            Err(Errno::AGAIN) => return Ok(Next::Keep(kept)),
             Err(error) => return Err(error),
         }
         kept.progress = self.answer(fd, &mut kept.bytes, kept.progress.upgraded)?;
@@ -249,6 +261,7 @@ impl Kept {
         if self.bytes.is_empty() {
             Next::Idle {
                 upgraded: self.progress.upgraded,
+                drained: false,
             }
         } else {
             Next::Keep(self)
@@ -258,7 +271,7 @@ impl Kept {
 
 fn send_some(fd: BorrowedFd<'_>, bytes: &[u8]) -> rustix::io::Result<usize> {
     match send(fd, bytes, SEND) {
-        Err(Errno::AGAIN | Errno::INTR) => Ok(0),
+        Err(Errno::AGAIN) => Ok(0),
         sent => sent,
     }
 }
