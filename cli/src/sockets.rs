@@ -26,13 +26,15 @@ pub struct Socket {
 }
 
 impl Socket {
-    /// Whether who connects to this address and port would reach this socket,
-    /// or who listens there would collide with it.
+    /// Whether who listens on this address and the same port would collide with it.
     pub fn covers(&self, address: IpAddr) -> bool {
+        address.is_unspecified() || self.serves(address)
+    }
+
+    /// Whether it is what a server listens with that was told to use this address.
+    pub fn serves(&self, address: IpAddr) -> bool {
         let own = self.local.ip();
-        own.is_unspecified()
-            || address.is_unspecified()
-            || own.to_canonical() == address.to_canonical()
+        own.is_unspecified() || own.to_canonical() == address.to_canonical()
     }
 }
 
@@ -229,6 +231,9 @@ mod tests {
         assert!(socket("[::]:1").covers(loopback));
         assert!(socket("[::ffff:127.0.0.1]:1").covers(loopback));
         assert!(!socket("127.0.0.2:1").covers(loopback));
-        assert!(socket("127.0.0.2:1").covers("0.0.0.0".parse().unwrap()));
+        let all: IpAddr = "0.0.0.0".parse().unwrap();
+        assert!(socket("127.0.0.2:1").covers(all));
+        assert!(!socket("127.0.0.2:1").serves(all), "others cannot reach it");
+        assert!(socket("[::]:1").serves(all));
     }
 }

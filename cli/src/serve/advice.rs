@@ -2,6 +2,7 @@
 
 use crate::runfile::RunFile;
 use std::fmt::Write as _;
+use std::net::IpAddr;
 use wsbench_schema::Target;
 
 /// For one server.
@@ -16,14 +17,16 @@ pub fn of(file: &RunFile, url_host: Option<&str>) -> anyhow::Result<String> {
     writeln!(text, "  on this host:    wsbench client -f {name}")?;
     let is_local = |address: &str| {
         address
-            .parse::<std::net::IpAddr>()
+            .parse::<IpAddr>()
             .is_ok_and(|address| address.is_loopback())
     };
-    if is_local(&file.host) || file.control.ip().is_loopback() {
-        writeln!(
-            text,
-            "  on another host: not reachable (start it with --host 0.0.0.0, and --control 0.0.0.0:PORT or none)"
-        )?;
+    let obstacle = match (is_local(&file.host), file.control.ip().is_loopback()) {
+        (true, _) => Some("start it with --host 0.0.0.0"),
+        (false, true) => Some("start it with --control 0.0.0.0:PORT"),
+        (false, false) => None,
+    };
+    if let Some(remedy) = obstacle {
+        writeln!(text, "  on another host: not reachable ({remedy})")?;
         return Ok(text);
     }
     let own_name = rustix::system::uname()
@@ -78,6 +81,8 @@ mod tests {
         );
         assert!(text.contains("wsbench client -f axum\n"), "{text}");
         assert!(text.contains("--host 0.0.0.0"), "{text}");
+        let text = of(&file("0.0.0.0", "127.0.0.1:9000"), None).unwrap();
+        assert!(text.contains("--control 0.0.0.0:PORT"), "{text}");
     }
 
     #[test]

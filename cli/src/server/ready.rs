@@ -20,7 +20,7 @@ pub struct Readiness {
 pub fn look(keeper: u32, range: PortRange, address: IpAddr) -> anyhow::Result<Readiness> {
     let listeners: Vec<Socket> = sockets::listening()?
         .into_iter()
-        .filter(|socket| range.contains(socket.local.port()) && socket.covers(address))
+        .filter(|socket| range.contains(socket.local.port()) && socket.serves(address))
         .collect();
     let of_port = |port: u16| listeners.iter().filter(move |s| s.local.port() == port);
     let missing: Vec<u16> = range
