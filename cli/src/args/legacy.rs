@@ -19,19 +19,21 @@ enum Becomes {
     Millis(&'static str),
     /// A name that stands by itself: `build -f=axum` is `build axum`.
     Name,
-    /// Another verb: the original's client makes the report too.
-    Report,
+    /// A long flag without a value, if the boolean is true.
+    Bare(&'static str),
     /// Nothing, for this reason. The flag takes a value.
     Nothing(&'static str),
     /// Nothing, for this reason. The flag is a boolean.
     NoSwitch(&'static str),
 }
-use Becomes::{Long, Millis, Name, NoSwitch, Nothing, Report, Seconds, Switch};
+use Becomes::{Bare, Long, Millis, Name, NoSwitch, Nothing, Seconds, Switch};
 
 const NO_PROFILER: &str = "no profiler runs inside a measurement";
 const NO_MEMORY_LIMIT: &str = "memory is measured, not limited";
 const NO_READ_BUFFER: &str = "each server's own settings are named in its README";
-const ALWAYS_PERCENTILES: &str = "percentiles are always taken";
+const ALWAYS_PERCENTILES: &str = "the report always has percentiles";
+const ON_THIS_HOST: &str = "the servers of a run are on this host";
+const AS_MEASURED: &str = "the report shows what was measured";
 
 /// The client's flags.
 const CLIENT: [(&str, Becomes); 28] = [
@@ -57,8 +59,8 @@ const CLIENT: [(&str, Becomes); 28] = [
     ("pi", Millis("sample-interval")),
     ("preffix", Long("prefix")),
     ("suffix", Long("suffix")),
-    ("r", Report),
-    ("tpn", NoSwitch(ALWAYS_PERCENTILES)),
+    ("r", Bare("report-only")),
+    ("tpn", Switch("percentiles")),
     ("ep", NoSwitch(NO_PROFILER)),
     ("epd", Nothing(NO_PROFILER)),
     ("rp", NoSwitch(NO_PROFILER)),
@@ -103,16 +105,16 @@ fn lookup(verb: &str, name: &str) -> Option<Becomes> {
     };
     match verb {
         "client" => find(&CLIENT).or_else(|| find(&BOTH)),
-        "run" if name == "f" => Some(Name),
+        "run" if name == "tpn" => Some(NoSwitch(ALWAYS_PERCENTILES)),
+        "run" if name == "ip" => Some(Nothing(ON_THIS_HOST)),
         "run" => find(&CLIENT).or_else(|| find(&BOTH)),
         "serve" if name == "f" => Some(Name),
         "serve" => find(&SERVER).or_else(|| find(&BOTH)),
         // The whole line of a client is also that of its report.
         "report" => match find(&CLIENT).or_else(|| find(&BOTH))? {
             long @ Long("prefix" | "suffix") => Some(long),
-            Switch(_) | NoSwitch(_) => Some(NoSwitch("the report shows what was measured")),
-            Report => Some(Report),
-            _ => Some(Nothing("the report shows what was measured")),
+            Switch(_) | NoSwitch(_) | Bare(_) => Some(NoSwitch(AS_MEASURED)),
+            _ => Some(Nothing(AS_MEASURED)),
         },
         _ => (name == "f").then_some(Name),
     }
@@ -146,7 +148,7 @@ fn split(arg: &str) -> Option<Typed<'_>> {
 
 fn rewrite(args: Vec<OsString>) -> Rewritten {
     let mut rewritten = Rewritten::default();
-    let mut left = VecDeque::from(args.clone());
+    let mut left = VecDeque::from(args);
     rewritten.args.extend(left.pop_front());
     let Some(verb) = left.pop_front() else {
         return rewritten;
@@ -164,29 +166,12 @@ fn rewrite(args: Vec<OsString>) -> Rewritten {
             continue;
         };
         match lookup(&verb, typed.name) {
-            Some(Report) => {
-                let value = switch_value(&typed, &mut left);
-                if matches!(boolean(&value), Ok(true)) && verb != "report" {
-                    return as_report(args);
-                }
-            }
             Some(becomes) => replace(becomes, &typed, &mut left, &mut rewritten),
             None => rewritten
                 .args
                 .extend(not_the_originals(&verb, &typed, &arg, &mut left)),
         }
     }
-    rewritten
-}
-
-/// The same line for the verb `report`, in which `-r` has done its work.
-fn as_report(mut args: Vec<OsString>) -> Rewritten {
-    if let Some(verb) = args.get_mut(1) {
-        *verb = "report".into();
-    }
-    let mut rewritten = rewrite(args);
-    let notice = "-r: makes the report of saved results, which is now: wsbench report";
-    rewritten.notices.insert(0, notice.into());
     rewritten
 }
 
@@ -254,7 +239,15 @@ fn replace(
                 .notices
                 .push(format!("-{} is ignored: {reason}", typed.name));
         }
-        Report => {}
+        Bare(long) => match boolean(&switch_value(typed, left)) {
+            Ok(true) => rewritten.args.push(long_with(long, None)),
+            Ok(false) => {}
+            // Told by whoever reads the flags: it takes no value.
+            Err(_) => {
+                let value = typed.value.map(OsString::from);
+                rewritten.args.push(long_with(long, value));
+            }
+        },
     }
 }
 
@@ -331,9 +324,9 @@ mod tests {
              --check=false --sample-interval=1000ms --echo-concurrency=3 --echo-limit=4",
         );
         becomes(
-            "run -rate=true -rc=1 -rd=10 -rr=2 -rbs=3 -rl=4 -preffix=p_ -suffix=_s -ip=10.0.0.1",
+            "run -rate=true -rc=1 -rd=10 -rr=2 -rbs=3 -rl=4 -preffix=p_ -suffix=_s",
             "run --rate=true --rate-connections=1 --rate-duration=10s --rate-per-connection=2 \
-             --rate-batch-bytes=3 --rate-limit=4 --prefix=p_ --suffix=_s --ip=10.0.0.1",
+             --rate-batch-bytes=3 --rate-limit=4 --prefix=p_ --suffix=_s",
         );
     }
 
@@ -399,7 +392,6 @@ mod tests {
             ("-ep", 1),
             ("-ep=false -epd=5", 2),
             ("-rp true -rpd 5", 2),
-            ("-tpn=true", 1),
         ] {
             let (args, notices) = both(&format!("client {flags} -c=1"));
             assert_eq!(args, "client --connections=1", "{flags}");
@@ -418,18 +410,35 @@ mod tests {
     #[test]
     fn the_framework_is_a_name_where_names_stand_alone() {
         becomes("build -f=axum floor", "build axum floor");
-        becomes("run -f axum", "run axum");
+        becomes("run -f axum", "run --framework=axum");
         becomes("serve -f=axum -pi=500", "serve axum --interval=500");
     }
 
     #[test]
-    fn the_clients_r_makes_the_report() {
-        let (args, notices) = both("client -f=axum -r -c=5 -suffix=_x -rate=true");
-        assert_eq!(args, "report --suffix=_x");
-        assert!(notices[0].contains("wsbench report"), "{notices:?}");
-        assert_eq!(notices.len(), 4);
+    fn the_clients_r_measures_nothing() {
+        becomes("client -f=axum -r", "client --framework=axum --report-only");
+        becomes("run -r=true -preffix=p", "run --report-only --prefix=p");
         becomes("client -r=false -c=5", "client --connections=5");
-        assert_eq!(both("report -r=true -preffix=p").0, "report --prefix=p");
+        becomes("client -r=maybe", "client --report-only=maybe");
+    }
+
+    #[test]
+    fn a_clients_line_is_also_that_of_its_report() {
+        let (args, notices) =
+            both("report -r=true -f=axum -c 5 -rate -preffix=p -suffix=_x 20261130");
+        assert_eq!(args, "report --prefix=p --suffix=_x 20261130");
+        assert_eq!(notices.len(), 4, "{notices:?}");
+    }
+
+    #[test]
+    fn what_only_the_client_can_do_is_said_in_a_run() {
+        becomes(
+            "client -tpn=false -ip=h",
+            "client --percentiles=false --ip=h",
+        );
+        let (args, notices) = both("run -tpn=true -ip=h axum");
+        assert_eq!(args, "run axum");
+        assert_eq!(notices.len(), 2);
     }
 
     #[test]

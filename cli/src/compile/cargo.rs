@@ -187,13 +187,9 @@ fn renew_lock(
             .status()
             .context("cannot run cargo")?;
         if status.success() {
-            let name = &subject.name;
-            progress(Event::Notice(&if had_one {
-                format!(
-                    "{name}: its Cargo.lock was of another package; renewed, other versions kept"
-                )
-            } else {
-                format!("{name}: Cargo.lock written; commit it, it is what will be measured")
+            progress(Event::Notice(match had_one {
+                true => "its Cargo.lock was of another package; renewed, other versions kept",
+                false => "Cargo.lock written; keep it, it says what is measured",
             }));
             return Ok(());
         }
