@@ -160,13 +160,16 @@ pub(crate) fn print(error: &clap::Error) -> ExitCode {
 /// after a misspelt flag, the tip with the nearest one.
 fn one_line(error: &clap::Error) -> String {
     let text = error.to_string();
-    let told = text
-        .split("\n\n")
-        .filter(|part| part.starts_with("error:") || part.starts_with("  tip:"));
-    told.flat_map(str::lines)
-        .map(str::trim)
-        .collect::<Vec<_>>()
-        .join(" ")
+    let mut line = String::new();
+    for paragraph in text.split("\n\n") {
+        let words = paragraph.split_whitespace().collect::<Vec<_>>().join(" ");
+        if line.is_empty() {
+            line = words;
+        } else if let Some(tip) = words.strip_prefix("tip: ") {
+            line = format!("{line} ({tip})");
+        }
+    }
+    line
 }
 
 #[cfg(test)]
@@ -242,7 +245,10 @@ mod tests {
             (&["--ports", "1", "--max-message", "0"], "--max-message"),
             (&["--ports", "1", "--nodelay", "maybe"], "--nodelay"),
             (&["--ports", "1", "--host", "localhost"], "--host"),
-            (&["--ports", "1", "--thread", "2"], "'--threads'"),
+            (
+                &["--ports", "1", "--thread", "2"],
+                "found (a similar argument exists: '--threads')",
+            ),
             (&[], "--ports"),
         ] {
             let error = parse(flags).unwrap_err();

@@ -41,7 +41,7 @@ fn serve(options: &Options) -> Result<()> {
     })
 }
 
-/// On one CPU there is no one to steal work from, and the current thread is the cheaper runtime.
+/// On one CPU there is no other thread to steal work from: the current one is enough.
 fn runtime(threads: usize) -> std::io::Result<Runtime> {
     if threads == 1 {
         Builder::new_current_thread().enable_all().build()
