@@ -54,7 +54,10 @@ enum Verb {
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::parse_from(args::legacy::translate(std::env::args_os()));
+    let cli = match Cli::try_parse_from(args::legacy::translate(std::env::args_os())) {
+        Ok(cli) => cli,
+        Err(error) => return args::refusal::tell(&error),
+    };
     let result = match cli.verb {
         Verb::List(args) => commands::list::run(args),
         Verb::New(args) => commands::new::run(args),

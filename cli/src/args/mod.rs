@@ -2,4 +2,5 @@
 
 pub mod legacy;
 pub mod load;
+pub mod refusal;
 pub mod units;

@@ -1,0 +1,172 @@
+//! Whether what is reported is what happened: servers that know what they did,
+//! measured as a user measures, and the records compared with that. These tests
+//! need a machine that does nothing else.
+
+mod util;
+
+use util::{
+    add_wrong, alone, failed, figure, is_client_bound, log, measure, project, quantile_ns, record,
+    wsbench,
+};
+use wsbench_schema::mark::{client_busy_permille, server_busy_permille};
+use wsbench_schema::metric::{
+    ACTUAL_LATENCY, CONNECTIONS_LOST, ECHO_LATENCY, FAILED, INTENDED_LATENCY, NOT_SENT, PLANNED,
+    SERVER_CPU, SERVER_RSS_END, SERVER_RSS_SERIES, SERVER_RSS_START, SHORTFALL, SUCCEEDED,
+};
+use wsbench_schema::{Phase, TrialRecord};
+
+const MILLISECOND: u64 = 1_000_000;
+const SECOND: u64 = 1_000 * MILLISECOND;
+
+#[test]
+fn the_median_is_at_most_300_us_above_what_a_sleeping_server_slept() {
+    let _alone = alone();
+    let project = project();
+    let path = project.path("slept");
+    let switches = format!("--sleep-us 2000 --log {}", path.display());
+    add_wrong(&project, "sleeper", &switches);
+    let record = measure(&project, "sleeper", "-c 8 -n 8000");
+    let mut slept = log(&project, "slept");
+    assert_eq!(slept.len(), 8000);
+    slept.sort_unstable();
+    let median = slept[slept.len() / 2];
+    let measured = quantile_ns(&record, Phase::Echo, ECHO_LATENCY, 0.5);
+    assert!(
+        (median..median + 300_000).contains(&measured),
+        "slept {median} ns, measured {measured} ns"
+    );
+}
+
+#[test]
+fn memory_that_a_server_holds_is_in_its_record() {
+    let _alone = alone();
+    let project = project();
+    add_wrong(&project, "holder", "--hold-bytes 300000000");
+    add_wrong(&project, "plain", "");
+    let load = "-n 600 --echo-limit 1000";
+    let ended = wsbench(&project, &format!("run holder plain {load}"));
+    assert_eq!(ended.code, Some(0), "{}{}", ended.stdout, ended.stderr);
+    let (holder, plain) = (record(&project, "holder"), record(&project, "plain"));
+    for name in [SERVER_RSS_START, SERVER_RSS_END] {
+        let held = figure(&holder, Phase::Echo, name);
+        assert!((300_000_000..315_000_000).contains(&held), "{name} {held}");
+        // What it takes besides is not part of the three hundred.
+        let more = held - figure(&plain, Phase::Echo, name);
+        assert!((299_000_000..301_000_000).contains(&more), "{name} {more}");
+    }
+    let series = &holder.series[&Phase::Echo.metric(SERVER_RSS_SERIES)];
+    assert!(series.values.len() >= 2, "{series:?}");
+    let within = |rss: &u64| (300_000_000..315_000_000).contains(rss);
+    assert!(series.values.iter().all(within), "{series:?}");
+}
+
+#[test]
+fn cpu_time_that_a_server_burns_in_the_echo_phase_is_in_its_record_to_one_percent() {
+    let _alone = alone();
+    let project = project();
+    let path = project.path("burnt");
+    // It burns from the fifth of 80 echoes on and ends long before the last,
+    // in a thread that is gone by then. What the echoes cost while it burns is
+    // in what it logs; what the others cost is far below one percent.
+    let switches = format!(
+        "--burn-ns 2000000000 --burn-after-echoes 5 --log {}",
+        path.display()
+    );
+    add_wrong(&project, "burner", &switches);
+    add_wrong(&project, "plain", "");
+    let load = "-n 80 --echo-limit 20";
+    let ended = wsbench(&project, &format!("run burner plain {load}"));
+    assert_eq!(ended.code, Some(0), "{}{}", ended.stdout, ended.stderr);
+    let burnt = log(&project, "burnt")[0];
+    assert!(
+        (2 * SECOND..2 * SECOND + 2 * MILLISECOND).contains(&burnt),
+        "{burnt}"
+    );
+    let cpu = |name| figure(&record(&project, name), Phase::Echo, SERVER_CPU);
+    let (burner, plain) = (cpu("burner"), cpu("plain"));
+    assert!(plain < burnt / 100, "echoes alone cost {plain} ns");
+    assert!(
+        burner.abs_diff(burnt) < burnt / 100,
+        "burnt {burnt} ns, recorded {burner} ns"
+    );
+}
+
+#[test]
+fn a_stall_is_in_the_latency_from_the_intended_time_and_not_in_that_from_the_actual_time() {
+    let _alone = alone();
+    let project = project();
+    let stall = "--stall-after-ms 3000 --stall-once-ms 1500";
+    add_wrong(&project, "staller", stall);
+    let record = measure(
+        &project,
+        "staller",
+        "-c 50 --echo=false --rate --rate-duration 10s --rate-per-connection 200 --rate-window 1",
+    );
+    let count = |name| figure(&record, Phase::Rate, name);
+    assert_eq!((count(PLANNED), count(SUCCEEDED)), (100_000, 100_000));
+    assert_eq!((count(FAILED), count(SHORTFALL)), (0, 0));
+    let intended = quantile_ns(&record, Phase::Rate, INTENDED_LATENCY, 0.99);
+    assert!(
+        (1_300 * MILLISECOND..=1_600 * MILLISECOND).contains(&intended),
+        "TP99 from the intended time: {intended} ns"
+    );
+    let actual = quantile_ns(&record, Phase::Rate, ACTUAL_LATENCY, 0.99);
+    assert!(
+        actual < 20 * MILLISECOND,
+        "TP99 from the actual time: {actual} ns"
+    );
+    // One message of each connection was under way.
+    let longest = quantile_ns(&record, Phase::Rate, ACTUAL_LATENCY, 1.0);
+    assert!(longest > 1_400 * MILLISECOND, "{longest} ns");
+}
+
+#[test]
+fn one_corrupt_echo_in_a_thousand_is_exactly_so_many_failures_of_that_cause() {
+    let _alone = alone();
+    let project = project();
+    add_wrong(&project, "corrupter", "--corrupt-every 1000");
+    let record = measure(&project, "corrupter", "-c 64 -n 20000");
+    let count = |name| figure(&record, Phase::Echo, name);
+    assert_eq!((count(PLANNED), count(SUCCEEDED)), (20_000, 19_980));
+    assert_eq!((count(FAILED), count(NOT_SENT)), (20, 0));
+    assert_eq!(failed(&record, Phase::Echo, "wrong_payload"), 20);
+    assert_eq!(count(CONNECTIONS_LOST), 20);
+}
+
+/// One trial of a second: how busy both sides were, in thousandths, and whether
+/// it is marked.
+fn bound(server_burn_ns: u64, client_burn_ns: u64) -> (u64, u64, bool) {
+    let project = project();
+    let burn = format!("--burn-each-ns {server_burn_ns}");
+    add_wrong(&project, "server", &burn);
+    let load = "-c 32 -n 1000000 --echo-duration 1s --client-burn-ns";
+    let record: TrialRecord = measure(&project, "server", &format!("{load} {client_burn_ns}"));
+    assert!(!record.cpus.shared, "this needs a CPU for each side");
+    let server = server_busy_permille(&record.metrics, Phase::Echo).unwrap();
+    let client = client_busy_permille(&record.metrics, Phase::Echo).unwrap();
+    (server, client, is_client_bound(&record))
+}
+
+#[test]
+fn work_added_to_the_client_sets_the_client_bound_mark() {
+    let _alone = alone();
+    let (server, client, marked) = bound(200_000, 0);
+    assert!(!marked && server > 950, "server {server}, client {client}");
+    let (server, client, marked) = bound(200_000, 1_000_000);
+    assert!(
+        marked && client >= 950,
+        "server {server}, client {client} of 1000"
+    );
+}
+
+#[test]
+fn work_added_to_the_server_takes_the_client_bound_mark_away() {
+    let _alone = alone();
+    let (server, client, marked) = bound(0, 200_000);
+    assert!(
+        marked && client >= 950,
+        "server {server}, client {client} of 1000"
+    );
+    let (server, client, marked) = bound(1_000_000, 200_000);
+    assert!(!marked && server > 950, "server {server}, client {client}");
+}

@@ -1,0 +1,270 @@
+//! What the tests of whole runs share: one at a time, a project of wrong servers,
+//! runs of bounded time, and the figures of their records.
+
+// Each test binary uses its own part.
+#![allow(dead_code, unused_imports)]
+
+#[path = "../lifecycle/project.rs"]
+pub mod project;
+
+pub use project::{Project, eventually, signal};
+
+use std::fs::{self, File};
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Child;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+use wsbench_schema::{
+    Outcome, Phase, RunPlan, TrialRecord, decode_histogram, mark, metric::failed_by,
+};
+
+/// Messages of this length, which no case of the examination sends, are those
+/// that servers go wrong with: they are examined first.
+pub const PAYLOAD: usize = 1000;
+
+/// What is measured must not be disturbed by what another test measures. A test
+/// that failed does not fail the others.
+pub fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A project with a profile for `wsbench run`: one connection, nothing to warm
+/// up, the flags say the rest.
+pub fn project() -> Project {
+    let project = Project::new();
+    let profile = format!(
+        "description = \"Of a test\"\nrounds = 1\nsample-interval = \"200ms\"\n\
+         [load]\nconnections = 1\npayload = {PAYLOAD}\n\
+         [load.echo]\nechoes = 1000\ntimeout = \"5s\"\nwarmup = 0\n"
+    );
+    fs::create_dir_all(project.path("profiles")).unwrap();
+    fs::write(project.path("profiles/default.toml"), profile).unwrap();
+    project
+}
+
+/// Adds a server that is wrong in this way, but not while it is examined.
+pub fn add_wrong(project: &Project, name: &str, switches: &str) {
+    expect_current_misbehave();
+    project.misbehave(name, &format!("--only-bytes {PAYLOAD} {switches}"));
+}
+
+/// `cargo test` builds the wrong server, `cargo test --test NAME` does not.
+#[track_caller]
+fn expect_current_misbehave() {
+    let modified = |path: &Path| path.metadata().and_then(|file| file.modified()).ok();
+    let test = std::env::current_exe().unwrap();
+    let program = test.ancestors().nth(2).unwrap().join("examples/misbehave");
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/misbehave");
+    let mut sources = fs::read_dir(sources).unwrap();
+    let built = modified(&program);
+    let is_older = |source: &Path| modified(source) < built;
+    let current = sources.all(|source| is_older(&source.unwrap().path()));
+    assert!(current, "run first: cargo build -p wsbench --examples");
+}
+
+/// A `wsbench` that runs in a process group of its own, as a shell starts it.
+pub struct Running {
+    pub child: Child,
+    stdout: PathBuf,
+    stderr: PathBuf,
+}
+
+/// How it ended.
+#[derive(Debug)]
+pub struct Ended {
+    pub code: Option<i32>,
+    pub stdout: String,
+    pub stderr: String,
+    pub took: Duration,
+}
+
+impl Running {
+    pub fn start(project: &Project, arguments: &str) -> Self {
+        let [stdout, stderr] = ["stdout", "stderr"].map(|name| project.path(name));
+        let child = project
+            .wsbench(arguments)
+            .stdout(File::create(&stdout).unwrap())
+            .stderr(File::create(&stderr).unwrap())
+            .process_group(0)
+            .spawn()
+            .unwrap();
+        Self {
+            child,
+            stdout,
+            stderr,
+        }
+    }
+
+    /// What it said until now.
+    pub fn said(&self) -> String {
+        let read = |path| fs::read_to_string(path).unwrap();
+        read(&self.stdout) + &read(&self.stderr)
+    }
+
+    /// As the terminal does it: to the whole group.
+    pub fn press_ctrl_c(&self) {
+        let group = format!("-{}", self.child.id());
+        let arguments = ["-s", "INT", "--", &group];
+        let mut kill = std::process::Command::new("kill");
+        assert!(kill.args(arguments).status().unwrap().success());
+    }
+
+    #[track_caller]
+    pub fn expect_end(&mut self, within: Duration) -> Ended {
+        let start = Instant::now();
+        let code = loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                break status.code();
+            }
+            assert!(start.elapsed() < within, "still runs: {}", self.said());
+            thread::sleep(Duration::from_millis(5));
+        };
+        Ended {
+            code,
+            stdout: fs::read_to_string(&self.stdout).unwrap(),
+            stderr: fs::read_to_string(&self.stderr).unwrap(),
+            took: start.elapsed(),
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // What it started is bound to its life.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Runs `wsbench` to its end.
+#[track_caller]
+pub fn wsbench(project: &Project, arguments: &str) -> Ended {
+    Running::start(project, arguments).expect_end(Duration::from_secs(60))
+}
+
+/// Measures one server; its record.
+#[track_caller]
+pub fn measure(project: &Project, name: &str, arguments: &str) -> TrialRecord {
+    let ended = wsbench(project, &format!("run {name} {arguments}"));
+    assert_eq!(ended.code, Some(0), "{}{}", ended.stdout, ended.stderr);
+    let mut records = records(project);
+    records.retain(|record| record.subject.name == name);
+    let newest = records.into_iter().max_by_key(|record| record.run.clone());
+    newest.expect("the record is there")
+}
+
+/// Folders of the project's runs, the oldest first.
+pub fn runs(project: &Project) -> Vec<PathBuf> {
+    let Ok(entries) = fs::read_dir(project.path("results")) else {
+        return Vec::new();
+    };
+    let paths = entries.map(|entry| entry.unwrap().path());
+    let mut runs: Vec<PathBuf> = paths
+        .filter(|path| path.join(RunPlan::FILE_NAME).exists())
+        .collect();
+    runs.sort();
+    runs
+}
+
+/// Of all runs.
+pub fn records(project: &Project) -> Vec<TrialRecord> {
+    let runs = runs(project);
+    let of_run = |run: &PathBuf| TrialRecord::load_all(run).unwrap();
+    runs.iter().flat_map(of_run).collect()
+}
+
+/// The record of a server in the only run.
+#[track_caller]
+pub fn record(project: &Project, name: &str) -> TrialRecord {
+    let records = records(project);
+    let of_name = records
+        .into_iter()
+        .find(|record| record.subject.name == name);
+    of_name.unwrap_or_else(|| panic!("no record of {name}"))
+}
+
+/// A metric that must be there.
+#[track_caller]
+pub fn figure(record: &TrialRecord, phase: Phase, name: &str) -> u64 {
+    let figure = record.metric(phase, name);
+    figure.unwrap_or_else(|| panic!("{phase}.{name} was not measured: {:?}", record.metrics))
+}
+
+/// Messages that failed by this cause.
+pub fn failed(record: &TrialRecord, phase: Phase, cause: &str) -> u64 {
+    record.metric(phase, &failed_by(cause)).unwrap_or(0)
+}
+
+/// A quantile of one of the record's histograms.
+#[track_caller]
+pub fn quantile_ns(record: &TrialRecord, phase: Phase, name: &str, quantile: f64) -> u64 {
+    let text = &record.histograms[&phase.metric(name)];
+    decode_histogram(text).unwrap().value_at_quantile(quantile)
+}
+
+/// Stage and reason of a failed trial.
+#[track_caller]
+pub fn failure(record: &TrialRecord) -> (&str, &str) {
+    match &record.outcome {
+        Outcome::Failed { stage, reason } => (stage, reason),
+        Outcome::Completed => panic!("it did not fail: {:?}", record.metrics),
+    }
+}
+
+pub fn is_client_bound(record: &TrialRecord) -> bool {
+    record.marks.contains_key(mark::CLIENT_BOUND)
+}
+
+/// One integer a line: what a server says it really did.
+pub fn log(project: &Project, name: &str) -> Vec<u64> {
+    let text = fs::read_to_string(project.path(name)).unwrap();
+    text.lines().map(|line| line.parse().unwrap()).collect()
+}
+
+/// Process ids and command lines of all that was started in this project,
+/// directly or not: they inherit its folder in their environment.
+pub fn descendants(project: &Project) -> Vec<(u32, String)> {
+    let folder = project.path("");
+    let marker = format!("WSBENCH_ROOT={}", folder.to_str().unwrap());
+    let marker = marker.trim_end_matches('/');
+    let mut all = project::all_processes();
+    all.retain(|(pid, _)| {
+        let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        let mut variables = environment.split(|byte| *byte == 0);
+        variables.any(|variable| variable == marker.as_bytes())
+    });
+    all
+}
+
+/// How many of them load a server.
+pub fn clients(project: &Project) -> usize {
+    let all = descendants(project);
+    let lines = all.iter().map(|(_, line)| line);
+    lines.filter(|line| line.contains("client-process")).count()
+}
+
+/// How many of them are processes of servers.
+pub fn servers(project: &Project) -> usize {
+    let all = descendants(project);
+    let programs = all.iter().filter_map(|(_, line)| line.split(' ').next());
+    programs
+        .filter(|program| program.ends_with("/misbehave"))
+        .count()
+}
+
+/// Waits until nothing of this project runs any more.
+#[track_caller]
+pub fn expect_nothing_left(project: &Project, within: Duration) {
+    let start = Instant::now();
+    loop {
+        let left = descendants(project);
+        if left.is_empty() {
+            return;
+        }
+        assert!(start.elapsed() < within, "still there: {left:?}");
+        thread::sleep(Duration::from_millis(20));
+    }
+}
