@@ -10,10 +10,12 @@ use crate::run::found::{Found, Wanted};
 use crate::run::id;
 use crate::run::interrupt::{EXIT_CODE, Interrupt};
 use crate::run::{figures, limits, standalone};
+use crate::runfile::RunFile;
+use anyhow::bail;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use wsbench_report::{Report, block, terminal_width};
-use wsbench_schema::{Outcome, Phase, TrialRecord, metric};
+use wsbench_schema::{Load, Outcome, Phase, TrialRecord, metric};
 
 const SERVER: &str = "Server";
 const OUTPUT: &str = "Output";
@@ -22,13 +24,16 @@ const OUTPUT: &str = "Output";
 ///
 /// The server is one that `wsbench serve` runs, on this host (-f NAME) or on
 /// another (--ip HOST --control-port PORT), or any at all (--url). Results are
-/// kept in results/clients/. Exit code: 0, or 1 if nothing succeeded or a
+/// kept in results/clients-*/. Exit code: 0, or 1 if nothing succeeded or a
 /// connection failed, or 130 if interrupted (what was measured is printed).
 #[derive(clap::Args)]
 pub struct Args {
     /// The server, as `wsbench serve` knows it
     #[arg(short = 'f', long, value_name = "NAME", help_heading = SERVER)]
     framework: Option<String>,
+    /// Every server that `wsbench serve` runs on this host, one by one, and their report
+    #[arg(long, conflicts_with_all = ["framework", "ip", "control_port", "url"], help_heading = SERVER)]
+    all: bool,
     /// Host of `wsbench serve` [default: this one]
     #[arg(long, value_name = "HOST", help_heading = SERVER)]
     ip: Option<String>,
@@ -67,10 +72,10 @@ pub struct Args {
     /// Measure nothing: show the saved result of -f NAME, or the report of all
     #[arg(short = 'r', long, help_heading = OUTPUT)]
     report_only: bool,
-    /// Put before the names of the files of `-r`
+    /// Put before the names of the files of a report
     #[arg(long, default_value = "", hide_default_value = true, help_heading = OUTPUT)]
     prefix: String,
-    /// Put behind the names of the files of `-r`
+    /// Put behind the names of the files of a report
     #[arg(long, default_value = "", hide_default_value = true, help_heading = OUTPUT)]
     suffix: String,
     #[command(flatten)]
@@ -96,19 +101,59 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     }
     let interrupt = Interrupt::install()?;
     limits::raise_files(load.connections);
-    let wanted = Wanted {
-        framework: args.framework.as_deref(),
-        host: args.ip.as_deref(),
-        control_port: args.control_port,
-        token: args.token.as_deref(),
-        token_file: args.token_file.as_deref(),
-        url: args.url.as_deref(),
-        pid: args.pid,
-        cpus: args.cpus.as_deref(),
-        interval: args.load.interval(profile.as_ref()),
-    };
-    let mut found = Found::find(&root, &wanted)?;
-    clients::prepare(&root)?;
+    let wanted = args.wanted(profile.as_ref());
+    if !args.all {
+        let good = one(&root, &wanted, load, &interrupt, &args)?;
+        return Ok(exit_code(&interrupt, good));
+    }
+    let names = served(&root)?;
+    let cpus = cpus::allowed()?;
+    let mut good = true;
+    for name in &names {
+        if interrupt.pressed() {
+            break;
+        }
+        // All of them again: the last client was kept to the CPUs that its server left.
+        cpus::pin_self(&cpus)?;
+        let framework = Some(name.as_str());
+        let wanted = Wanted {
+            framework,
+            ..wanted
+        };
+        good &= one(&root, &wanted, load.clone(), &interrupt, &args).unwrap_or_else(|error| {
+            note(format_args!("{name}: {error:#}"));
+            false
+        });
+    }
+    if !args.json {
+        report(&root, &args)?;
+    }
+    Ok(exit_code(&interrupt, good))
+}
+
+/// Everything that `wsbench serve` runs on this host.
+fn served(root: &Root) -> anyhow::Result<Vec<String>> {
+    let files = RunFile::all(root)?.into_iter();
+    let names: Vec<String> = files
+        .filter(|file| !file.is_stale())
+        .map(|file| file.name)
+        .collect();
+    if names.is_empty() {
+        bail!("no server is served on this host (run: wsbench serve --all --detach)");
+    }
+    Ok(names)
+}
+
+/// Measures one server and shows it; whether all was well.
+fn one(
+    root: &Root,
+    wanted: &Wanted<'_>,
+    load: Load,
+    interrupt: &Interrupt,
+    args: &Args,
+) -> anyhow::Result<bool> {
+    let mut found = Found::find(root, wanted)?;
+    clients::prepare(root, &load)?;
     note(format_args!(
         "{} at {}, client on CPUs {}",
         found.subject.name,
@@ -119,23 +164,21 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     cpus::pin_self(&found.cpus.client)?;
     let seed = args.seed.unwrap_or_else(id::new_seed);
     let mut record = found.blank(load, seed);
-    standalone::measure(&found.target, &mut found.observer, &interrupt, &mut record)?;
+    standalone::measure(&found.target, &mut found.observer, interrupt, &mut record)?;
     if !interrupt.pressed() {
-        clients::save(&root, &mut record)?;
+        clients::save(root, &mut record)?;
     }
-    show(&record, &args)?;
-    Ok(if interrupt.pressed() {
-        ExitCode::from(EXIT_CODE)
-    } else if is_good(&record) {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
+    show(&record, args)?;
+    let lost = record.metric(Phase::Connect, metric::FAILED).unwrap_or(0);
+    Ok(record.outcome == Outcome::Completed && lost == 0)
 }
 
-fn is_good(record: &TrialRecord) -> bool {
-    record.outcome == Outcome::Completed
-        && record.metric(Phase::Connect, metric::FAILED).unwrap_or(0) == 0
+fn exit_code(interrupt: &Interrupt, good: bool) -> ExitCode {
+    match good {
+        _ if interrupt.pressed() => ExitCode::from(EXIT_CODE),
+        true => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
+    }
 }
 
 fn show(record: &TrialRecord, args: &Args) -> anyhow::Result<()> {
@@ -149,18 +192,37 @@ fn show(record: &TrialRecord, args: &Args) -> anyhow::Result<()> {
 
 /// `-r`: what was saved, shown again.
 fn reprint(root: &Root, args: &Args) -> anyhow::Result<ExitCode> {
-    if let Some(name) = &args.framework {
-        show(&clients::newest(root, name)?, args)?;
-        return Ok(ExitCode::SUCCESS);
-    }
-    let (plan, records) = clients::all(root)?;
-    let report = Report::new(&plan, &records)?;
-    say(format_args!(
-        "{}",
-        report.terminal(terminal_width()).trim_end()
-    ));
-    for file in report.write(&root.output("report"), &args.prefix, &args.suffix)? {
-        say(format_args!("{}", file.display()));
+    match &args.framework {
+        Some(name) => show(&clients::newest(root, name)?, args)?,
+        None => report(root, args)?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// All servers that were measured under the load that was measured last.
+fn report(root: &Root, args: &Args) -> anyhow::Result<()> {
+    let (plan, records) = clients::newest_run(root)?;
+    let report = Report::new(&plan, &records)?;
+    say(report.terminal(terminal_width()).trim_end());
+    say("");
+    for file in report.write(&root.output("report"), &args.prefix, &args.suffix)? {
+        say(file.display());
+    }
+    Ok(())
+}
+
+impl Args {
+    fn wanted(&self, profile: Option<&Profile>) -> Wanted<'_> {
+        Wanted {
+            framework: self.framework.as_deref(),
+            host: self.ip.as_deref(),
+            control_port: self.control_port,
+            token: self.token.as_deref(),
+            token_file: self.token_file.as_deref(),
+            url: self.url.as_deref(),
+            pid: self.pid,
+            cpus: self.cpus.as_deref(),
+            interval: self.load.interval(profile),
+        }
+    }
 }

@@ -1,26 +1,39 @@
-//! What `wsbench client` measured, kept as one standing run in
-//! `results/clients`, so that servers measured one by one are reported together.
+//! What `wsbench client` measured, kept as one standing run for each load in
+//! `results/clients-<hash of the load>`, so that servers measured one by one
+//! under an equal load are reported together.
 
 use crate::progress::note;
 use crate::root::Root;
-use crate::run::resume::Finished;
-use anyhow::{Context as _, bail};
+use crate::run::resume::{self, Finished};
+use anyhow::Context as _;
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::PathBuf;
-use wsbench_schema::{RunPlan, SCHEMA_VERSION, TrialRecord};
+use std::path::{Path, PathBuf};
+use wsbench_schema::{Load, RunPlan, SCHEMA_VERSION, TrialRecord};
 
-/// Name of the standing run and of its folder.
-pub const RUN: &str = "clients";
+/// What the names of the standing runs begin with.
+const PREFIX: &str = "clients-";
+/// Stands in the place of a profile.
+const PROFILE: &str = "client";
 
-/// Where they are kept.
-pub fn folder(root: &Root) -> PathBuf {
-    root.results().join(RUN)
+/// Name of the standing run of a load, and of its folder.
+pub fn run_name(load: &Load) -> String {
+    format!("{PREFIX}{}", load.hash())
+}
+
+/// Whether a run's folder is that of a standing run.
+pub fn is_standing(folder: &Path) -> bool {
+    let name = folder.file_name().and_then(|name| name.to_str());
+    name.is_some_and(|name| name.starts_with(PREFIX))
+}
+
+fn folder(root: &Root, load: &Load) -> PathBuf {
+    root.results().join(run_name(load))
 }
 
 /// Makes the folder, so that one that cannot be written is known before anything is measured.
-pub fn prepare(root: &Root) -> anyhow::Result<()> {
-    let folder = folder(root);
+pub fn prepare(root: &Root, load: &Load) -> anyhow::Result<()> {
+    let folder = folder(root, load);
     fs::create_dir_all(&folder)
         .with_context(|| format!("cannot make the results folder {}", folder.display()))?;
     let probe = folder.join(".writable");
@@ -31,7 +44,7 @@ pub fn prepare(root: &Root) -> anyhow::Result<()> {
 
 /// Saves a record as the newest attempt at its load and subject.
 pub fn save(root: &Root, record: &mut TrialRecord) -> anyhow::Result<PathBuf> {
-    let folder = folder(root);
+    let folder = folder(root, &record.load);
     let done = Finished::read(&folder)?;
     for reason in &done.put_aside {
         note(format_args!(
@@ -41,22 +54,22 @@ pub fn save(root: &Root, record: &mut TrialRecord) -> anyhow::Result<PathBuf> {
     let subject = &record.subject.name;
     record.attempt = done.next_attempt(&record.load_hash, subject, record.round);
     let path = record.save(&folder)?;
-    extended(root, record).save(&folder)?;
+    extended(&folder, record).save(&folder)?;
     Ok(path)
 }
 
-/// The standing plan, with this record's subject and load in it.
-fn extended(root: &Root, record: &TrialRecord) -> RunPlan {
+/// The standing plan, with this record's subject in it.
+fn extended(folder: &Path, record: &TrialRecord) -> RunPlan {
     // One that is missing or unreadable is made anew from what is measured from here on.
-    let mut plan = RunPlan::load(&folder(root)).unwrap_or_else(|_| RunPlan {
+    let mut plan = RunPlan::load(folder).unwrap_or_else(|_| RunPlan {
         schema: SCHEMA_VERSION,
-        run: RUN.into(),
+        run: record.run.clone(),
         started_unix_s: record.started_unix_s,
         seed: record.seed,
         rounds: 1,
         subjects: Vec::new(),
-        loads: Vec::new(),
-        profile: RUN.into(),
+        loads: vec![record.load.clone()],
+        profile: PROFILE.into(),
         cpus: record.cpus.clone(),
         settings: BTreeMap::new(),
     });
@@ -64,37 +77,48 @@ fn extended(root: &Root, record: &TrialRecord) -> RunPlan {
         plan.subjects.push(record.subject.name.clone());
         plan.subjects.sort();
     }
-    if !plan.loads.contains(&record.load) {
-        plan.loads.push(record.load.clone());
-    }
+    // The newest measurement decides which run is the newest.
+    plan.started_unix_s = record.started_unix_s;
     plan.cpus = record.cpus.clone();
     plan
 }
 
-/// All that was saved; an error with the remedy if there is nothing.
-pub fn all(root: &Root) -> anyhow::Result<(RunPlan, Vec<TrialRecord>)> {
-    let folder = folder(root);
-    if !folder.join(RunPlan::FILE_NAME).is_file() {
-        bail!(
-            "no saved result in {} (measure a server first: wsbench client -f NAME)",
-            folder.display()
-        );
-    }
+/// The standing runs, the newest last.
+fn standing(root: &Root) -> Vec<PathBuf> {
+    let mut runs = resume::runs(&root.results());
+    runs.retain(|path| is_standing(path));
+    runs
+}
+
+fn nothing(root: &Root, what: &str, name: &str) -> anyhow::Error {
+    anyhow::anyhow!(
+        "no saved result{what} in {} (measure it first: wsbench client -f {name})",
+        root.results().display()
+    )
+}
+
+/// The standing run that was added to last; an error with the remedy if there is none.
+pub fn newest_run(root: &Root) -> anyhow::Result<(RunPlan, Vec<TrialRecord>)> {
+    let newest = standing(root).pop();
+    let folder = newest.ok_or_else(|| nothing(root, " of `wsbench client`", "NAME"))?;
     Ok((RunPlan::load(&folder)?, TrialRecord::load_all(&folder)?))
 }
 
-/// The newest record of a subject.
+/// The newest record of a subject under any load.
 pub fn newest(root: &Root, subject: &str) -> anyhow::Result<TrialRecord> {
-    let (plan, records) = all(root)?;
-    let of_subject = records.into_iter().filter(|r| r.subject.name == subject);
-    match of_subject.max_by_key(|record| (record.started_unix_s, record.attempt)) {
-        Some(record) => Ok(record),
-        None => bail!(
-            "no saved result of `{subject}` in {} (there are: {}; measure it first: wsbench client -f {subject})",
-            folder(root).display(),
-            plan.subjects.join(" ")
-        ),
+    let mut found: Option<TrialRecord> = None;
+    for folder in standing(root) {
+        for record in TrialRecord::load_all(&folder)? {
+            let order = |record: &TrialRecord| (record.started_unix_s, record.attempt);
+            let newer = found
+                .as_ref()
+                .is_none_or(|found| order(found) < order(&record));
+            if record.subject.name == subject && newer {
+                found = Some(record);
+            }
+        }
     }
+    found.ok_or_else(|| nothing(root, &format!(" of `{subject}`"), subject))
 }
 
 #[cfg(test)]
@@ -104,7 +128,8 @@ mod tests {
     use crate::subject::testing::Project;
 
     fn measured(subject: &str, started_unix_s: u64) -> TrialRecord {
-        let mut record = testing::record(&testing::plan(RUN), subject, 1);
+        let name = run_name(&testing::load());
+        let mut record = testing::record(&testing::plan(&name), subject, 1);
         record.started_unix_s = started_unix_s;
         record
     }
@@ -114,26 +139,46 @@ mod tests {
         let project = Project::new();
         let root = &project.root;
         let error = newest(root, "axum").unwrap_err().to_string();
-        assert!(error.starts_with("no saved result in"), "{error}");
-        prepare(root).unwrap();
+        assert!(error.starts_with("no saved result of `axum` in"), "{error}");
+        assert!(newest_run(root).is_err());
+        prepare(root, &testing::load()).unwrap();
         save(root, &mut measured("floor", 1)).unwrap();
         save(root, &mut measured("axum", 2)).unwrap();
         let mut again = measured("axum", 3);
         save(root, &mut again).unwrap();
         assert_eq!(again.attempt, 2);
-        let (plan, records) = all(root).unwrap();
+        let (plan, records) = newest_run(root).unwrap();
         assert_eq!(plan.subjects, ["axum", "floor"]);
         assert_eq!((plan.loads.len(), records.len()), (1, 3));
         assert_eq!(newest(root, "axum").unwrap().started_unix_s, 3);
         let error = newest(root, "gws").unwrap_err().to_string();
-        assert!(error.contains("(there are: axum floor;"), "{error}");
+        assert!(error.ends_with("(measure it first: wsbench client -f gws)"));
+    }
+
+    #[test]
+    fn another_load_is_another_run_and_the_last_one_is_the_newest() {
+        let project = Project::new();
+        let root = &project.root;
+        let mut other = measured("axum", 5);
+        other.load.connections += 1;
+        other.load_hash = other.load.hash();
+        other.run = run_name(&other.load);
+        prepare(root, &other.load).unwrap();
+        prepare(root, &testing::load()).unwrap();
+        save(root, &mut other).unwrap();
+        save(root, &mut measured("floor", 6)).unwrap();
+        let (plan, records) = newest_run(root).unwrap();
+        assert_eq!((plan.run, records.len()), (run_name(&testing::load()), 1));
+        assert_eq!(newest(root, "axum").unwrap(), other);
     }
 
     #[test]
     fn a_folder_that_cannot_be_written_is_named_before_the_measurement() {
         let project = Project::new();
         project.write("results", "a file in the folder's place");
-        let error = prepare(&project.root).unwrap_err().to_string();
+        let error = prepare(&project.root, &testing::load())
+            .unwrap_err()
+            .to_string();
         assert!(
             error.starts_with("cannot make the results folder"),
             "{error}"

@@ -173,7 +173,7 @@ impl Found {
     pub fn blank(&self, load: Load, seed: u64) -> TrialRecord {
         TrialRecord {
             schema: SCHEMA_VERSION,
-            run: clients::RUN.into(),
+            run: clients::run_name(&load),
             round: 1,
             attempt: 1,
             suite: "websocket".into(),

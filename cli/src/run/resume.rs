@@ -1,6 +1,7 @@
 //! Taking up an interrupted run: which one, whether it is still the same run,
 //! and which of its trials are done.
 
+use crate::run::clients;
 use anyhow::{Context as _, bail};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,24 +12,29 @@ use wsbench_schema::{Load, RunPlan, TrialRecord};
 /// Stands for the newest run.
 pub const LATEST: &str = "latest";
 
-/// Folders of all runs, the oldest first. Runs are named by their time; other
-/// folders beside them are not runs.
+/// Folders of all runs, those of `wsbench client` included, the newest last.
 pub fn runs(results: &Path) -> Vec<PathBuf> {
-    let is_run = |path: &PathBuf| {
-        let name = path.file_name().and_then(|name| name.to_str());
-        name.is_some_and(|name| name.starts_with(|c: char| c.is_ascii_digit()))
-            && path.join(RunPlan::FILE_NAME).is_file()
-    };
     let entries = fs::read_dir(results).into_iter().flatten();
     let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
-    let mut runs: Vec<PathBuf> = paths.filter(is_run).collect();
+    let mut runs: Vec<(u64, PathBuf)> = paths
+        .filter(|path| path.join(RunPlan::FILE_NAME).is_file())
+        // One whose plan cannot be read is there all the same, as the oldest.
+        .map(|path| {
+            (
+                RunPlan::load(&path).map_or(0, |plan| plan.started_unix_s),
+                path,
+            )
+        })
+        .collect();
     runs.sort();
-    runs
+    runs.into_iter().map(|(_, path)| path).collect()
 }
 
 /// Folder of the run to resume: the one that is named, or the newest.
 pub fn find(results: &Path, wanted: &str) -> anyhow::Result<PathBuf> {
-    let runs = runs(results);
+    let mut runs = runs(results);
+    // What `wsbench client` measured has no end to go on to.
+    runs.retain(|path| !clients::is_standing(path));
     let Some(newest) = runs.last() else {
         bail!(
             "no run to resume in {} (start one: wsbench run)",
@@ -193,18 +199,22 @@ mod tests {
         let results = tempfile::tempdir().unwrap();
         let error = find(results.path(), LATEST).unwrap_err().to_string();
         assert!(error.starts_with("no run to resume"), "{error}");
-        for name in ["2026-01-01", "2026-01-02", "2026-01-03", "clients"] {
+        for name in ["2026-01-01", "2026-01-02", "2026-01-03", "clients-7f"] {
             fs::create_dir(results.path().join(name)).unwrap();
         }
-        for name in ["2026-01-01", "2026-01-02", "clients"] {
+        for name in ["2026-01-01", "2026-01-02", "clients-7f"] {
             plan(name).save(&results.path().join(name)).unwrap();
         }
+        // Newer than its name says, and newer than all others.
+        let mut late = plan("2026-01-01");
+        late.started_unix_s += 1;
+        late.save(&results.path().join("2026-01-01")).unwrap();
         let newest = find(results.path(), LATEST).unwrap();
-        assert_eq!(newest, results.path().join("2026-01-02"));
-        let first = find(results.path(), "2026-01-01").unwrap();
-        assert_eq!(first, results.path().join("2026-01-01"));
+        assert_eq!(newest, results.path().join("2026-01-01"));
+        let other = find(results.path(), "2026-01-02").unwrap();
+        assert_eq!(other, results.path().join("2026-01-02"));
         let error = find(results.path(), "axum").unwrap_err().to_string();
-        assert!(error.contains("the newest is 2026-01-02"), "{error}");
+        assert!(error.contains("the newest is 2026-01-01"), "{error}");
     }
 
     #[test]

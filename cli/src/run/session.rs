@@ -160,7 +160,7 @@ fn build(
         let mut spinner = Spinner::new(format!("building {}", subject.name));
         let built = compile::build(root, subject, &mut |event| match event {
             compile::Event::Crate { done, name } => {
-                spinner.update(&format!("{done} crates, {name}"));
+                spinner.update(&format!("{name} ({})", counted(done, "crate")));
             }
             compile::Event::Notice(text) => spinner.update(text),
         });

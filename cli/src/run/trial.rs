@@ -2,10 +2,12 @@
 //! watched from outside. Whatever goes wrong with the subject becomes the
 //! trial's result; everything that was started is stopped and reaped.
 
-use crate::driver::{Clients, Halt, Patience, client_command};
-use crate::observe::{LocalObserver, Observer};
+mod phases;
+
+use crate::driver::{Clients, Patience, client_command};
+use crate::observe::LocalObserver;
 use crate::ports;
-use crate::progress::{Meter, note};
+use crate::progress::note;
 use crate::root::Root;
 use crate::run::id::Utc;
 use crate::run::interrupt::Interrupt;
@@ -14,25 +16,21 @@ use crate::run::verdict;
 use crate::server::{Server, ServerSpec};
 use crate::subject::Subject;
 use crate::verify;
+use phases::{Phases, exited};
 use std::collections::BTreeMap;
 use std::fs;
 use std::net::SocketAddr;
-use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use wsbench_schema::mark::UNVERIFIED;
 use wsbench_schema::{
-    CpuMap, Load, Machine, Outcome, Phase, SCHEMA_VERSION, SubjectId, Target, TrialRecord, metric,
+    CpuMap, Load, Machine, Outcome, Phase, SCHEMA_VERSION, SubjectId, Target, TrialRecord,
 };
 
 /// Servers under test listen here.
 pub const HOST: &str = "127.0.0.1";
 /// How long a server may take until it listens.
 const START_TIMEOUT: Duration = Duration::from_secs(15);
-/// How long the client may take to notice that the server is gone, so that what
-/// it measured until then is kept.
-const GRACE: Duration = Duration::from_secs(3);
-
 /// What all trials of a run have in common.
 pub struct Bench<'a> {
     /// The project.
@@ -264,130 +262,6 @@ fn load(
         let _ = fs::remove_file(&log);
     }
     result
-}
-
-/// The phases of one trial and all who take part in them.
-struct Phases<'a> {
-    bench: &'a Bench<'a>,
-    job: &'a Job<'a>,
-    server: &'a mut Server,
-    observer: &'a mut LocalObserver,
-    clients: Clients,
-    record: &'a mut TrialRecord,
-}
-
-impl Phases<'_> {
-    fn all(&mut self) -> Result<(), Stop> {
-        let target = Target {
-            host: HOST.into(),
-            ports: self.server.ports(),
-            path: Target::DEFAULT_PATH.into(),
-        };
-        let loads = std::slice::from_ref(self.job.load);
-        let prepared = self.clients.prepare(loads, &target, self.job.seed);
-        let mut last = Phase::Connect;
-        self.settle(last, prepared)?;
-        loop {
-            let next = {
-                let (bench, server) = (self.bench, &mut *self.server);
-                let mut watch = watch(bench, server);
-                self.clients.next_phase(&mut watch)
-            };
-            match self.settle(last, next)? {
-                Some(phase) => {
-                    self.one(phase)?;
-                    last = phase;
-                }
-                None => return Ok(()),
-            }
-        }
-    }
-
-    fn one(&mut self, phase: Phase) -> Result<(), Stop> {
-        let begin = self.observer.begin(phase);
-        let begin = begin.map_err(|error| self.unobserved(phase, &error))?;
-        let title = format!("{}  {phase}", self.job.title);
-        let mut meter = Meter::new(title);
-        let done = {
-            let mut watch = watch(self.bench, &mut *self.server);
-            self.clients
-                .go(phase, &mut watch, &mut |progress| meter.update(progress))
-        };
-        let end = self.observer.end(phase);
-        let reports = self.settle(phase, done)?;
-        let Some(report) = reports.first() else {
-            return Err(Stop::failed(phase.name(), "the client reported nothing"));
-        };
-        self.record.add_client(phase, report);
-        let count = |name: &str| report.metrics.get(name).copied();
-        meter.finish(count(metric::SUCCEEDED), count(metric::FAILED).unwrap_or(0));
-        // A dead server has no edge; that it died is the better reason.
-        self.alive(phase)?;
-        let (end, samples) = end.map_err(|error| self.unobserved(phase, &error))?;
-        self.record.add_server(phase, &begin, &end, &samples);
-        self.record.server_processes = self.record.server_processes.max(end.processes);
-        match verdict::nothing_succeeded(phase, report) {
-            Some(reason) => Err(Stop::failed(phase.name(), &reason)),
-            None => Ok(()),
-        }
-    }
-
-    /// Why a wait for the client ended, seen from the trial.
-    fn settle<T>(&mut self, phase: Phase, result: Result<T, Halt>) -> Result<T, Stop> {
-        result.map_err(|halt| {
-            if self.bench.interrupt.pressed() {
-                return Stop::Interrupted;
-            }
-            if let Err(stop) = self.alive(phase) {
-                return stop;
-            }
-            match halt {
-                Halt::Client(reason) => Stop::failed(phase.name(), &reason),
-                Halt::Abandoned => Stop::failed(phase.name(), "given up"),
-            }
-        })
-    }
-
-    fn alive(&mut self, phase: Phase) -> Result<(), Stop> {
-        match exited(self.server) {
-            Some(exit) => Err(Stop::failed(
-                phase.name(),
-                &format!("server {exit} during {phase}"),
-            )),
-            None => Ok(()),
-        }
-    }
-
-    fn unobserved(&mut self, phase: Phase, error: &anyhow::Error) -> Stop {
-        match self.alive(phase) {
-            Err(stop) => stop,
-            Ok(()) => Stop::error(phase.name(), error),
-        }
-    }
-}
-
-/// Goes on while the user wants to and the server lives, or died so recently
-/// that the client may still tell what it saw.
-fn watch<'a>(bench: &'a Bench<'_>, server: &'a mut Server) -> impl FnMut() -> ControlFlow<()> {
-    let mut died: Option<Instant> = None;
-    move || {
-        if died.is_none() && exited(server).is_some() {
-            died = Some(Instant::now());
-        }
-        let give_up = died.is_some_and(|died| died.elapsed() > GRACE);
-        match bench.interrupt.pressed() || give_up {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
-        }
-    }
-}
-
-/// How the server ended, if it did.
-fn exited(server: &mut Server) -> Option<String> {
-    match server.has_exited() {
-        Ok(exit) => exit,
-        Err(error) => Some(format!("cannot be watched ({error:#})")),
-    }
 }
 
 fn interruptible(bench: &Bench<'_>) -> Result<(), Stop> {
