@@ -472,7 +472,7 @@ mod tests {
         assert_eq!((million.len(), million[0].connections), (1, 1_000_000));
         assert_eq!(
             (shipped("sweep").loads().len(), shipped("smoke").rounds),
-            (12, 1)
+            (9, 1)
         );
     }
 
