@@ -34,7 +34,7 @@ pub struct Around<'a> {
 pub fn run(root: &Root, request: &Request, around: &Around<'_>) -> anyhow::Result<ExitCode> {
     let _lock = RunLock::take(&root.output("run"))?;
     let interrupt = Interrupt::install()?;
-    let setup = Setup::new(root, request)?;
+    let mut setup = Setup::new(root, request)?;
     let most = setup.plan.loads.iter().map(|load| load.connections).max();
     limits::raise_files(most.unwrap_or(0));
     Limits::read().check(most.unwrap_or(0))?;
@@ -49,6 +49,8 @@ pub fn run(root: &Root, request: &Request, around: &Around<'_>) -> anyhow::Resul
     let todo = todo(&setup);
     announce(root, &setup, &todo);
     let unbuilt = build(root, &setup, &todo, around.build, &interrupt);
+    setup.read_versions();
+    setup.save()?;
     let interrupted = interrupt.pressed() || !measure(root, &setup, &todo, &unbuilt, &interrupt)?;
     let failed = report(root, &setup, around)?;
     if interrupted {
@@ -113,7 +115,7 @@ fn announce(root: &Root, setup: &Setup, todo: &[Planned]) {
         done => format!(", {done} of them done already"),
     };
     say(format_args!(
-        "run {}, profile {}, seed {}: {} x {} x {} = {all} trials{done}",
+        "run {}, profile {}, seed {}: {} x {} x {} = {}{done}",
         plan.run,
         plan.profile,
         plan.seed,

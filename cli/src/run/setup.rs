@@ -128,6 +128,21 @@ impl Setup {
             .save(&self.folder)
             .with_context(|| format!("cannot write to the results folder {folder}"))
     }
+
+    /// Reads the versions again once everything is built: building renews the
+    /// lock file of a folder that was copied, and with it what is measured.
+    pub fn read_versions(&mut self) {
+        self.versions = self.subjects.iter().map(Subject::version).collect();
+        for (subject, version) in self.subjects.iter().zip(&self.versions) {
+            let setting = version_setting(subject);
+            self.plan.settings.insert(setting, version.clone());
+        }
+    }
+}
+
+/// Name of the setting that holds a subject's version.
+fn version_setting(subject: &Subject) -> String {
+    format!("version.{}", subject.name)
 }
 
 fn planned(
@@ -148,7 +163,7 @@ fn planned(
     let seed = request.seed.or(saved.map(|plan| plan.seed));
     let mut settings = options.settings();
     for (subject, version) in subjects.iter().zip(versions) {
-        settings.insert(format!("version.{}", subject.name), version.clone());
+        settings.insert(version_setting(subject), version.clone());
     }
     settings.extend(machine_settings(machine)?);
     Ok(RunPlan {

@@ -68,8 +68,7 @@ fn expect_current_misbehave() {
 /// A `wsbench` that runs in a process group of its own, as a shell starts it.
 pub struct Running {
     pub child: Child,
-    stdout: PathBuf,
-    stderr: PathBuf,
+    project: PathBuf,
 }
 
 /// How it ended.
@@ -83,25 +82,27 @@ pub struct Ended {
 
 impl Running {
     pub fn start(project: &Project, arguments: &str) -> Self {
-        let [stdout, stderr] = ["stdout", "stderr"].map(|name| project.path(name));
+        let output = |name: &str| File::create(project.path(name)).unwrap();
         let child = project
             .wsbench(arguments)
-            .stdout(File::create(&stdout).unwrap())
-            .stderr(File::create(&stderr).unwrap())
+            .stdout(output("stdout"))
+            .stderr(output("stderr"))
             .process_group(0)
             .spawn()
             .unwrap();
         Self {
             child,
-            stdout,
-            stderr,
+            project: project.path(""),
         }
+    }
+
+    fn read(&self, name: &str) -> String {
+        fs::read_to_string(self.project.join(name)).unwrap()
     }
 
     /// What it said until now.
     pub fn said(&self) -> String {
-        let read = |path| fs::read_to_string(path).unwrap();
-        read(&self.stdout) + &read(&self.stderr)
+        self.read("stdout") + &self.read("stderr")
     }
 
     /// As the terminal does it: to the whole group.
@@ -124,8 +125,8 @@ impl Running {
         };
         Ended {
             code,
-            stdout: fs::read_to_string(&self.stdout).unwrap(),
-            stderr: fs::read_to_string(&self.stderr).unwrap(),
+            stdout: self.read("stdout"),
+            stderr: self.read("stderr"),
             took: start.elapsed(),
         }
     }
@@ -133,9 +134,15 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // What it started is bound to its life.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        if !matches!(self.child.try_wait(), Ok(Some(_))) {
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+            // Its keepers end what it started, unless the project ends them first.
+            let deadline = Instant::now() + Duration::from_secs(5);
+            while !descendants_in(&self.project).is_empty() && Instant::now() < deadline {
+                thread::sleep(Duration::from_millis(20));
+            }
+        }
     }
 }
 
@@ -227,8 +234,11 @@ pub fn log(project: &Project, name: &str) -> Vec<u64> {
 /// Process ids and command lines of all that was started in this project,
 /// directly or not: they inherit its folder in their environment.
 pub fn descendants(project: &Project) -> Vec<(u32, String)> {
-    let folder = project.path("");
-    let marker = format!("WSBENCH_ROOT={}", folder.to_str().unwrap());
+    descendants_in(&project.path(""))
+}
+
+fn descendants_in(folder: &Path) -> Vec<(u32, String)> {
+    let marker = format!("WSBENCH_ROOT={}", folder.display());
     let marker = marker.trim_end_matches('/');
     let mut all = project::all_processes();
     all.retain(|(pid, _)| {
