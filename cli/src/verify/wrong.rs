@@ -219,9 +219,9 @@ fn client_frame(bytes: &[u8]) -> Option<(u8, Vec<u8>, usize)> {
     Some((bytes[0] & 0x0f, plain.collect(), header + length))
 }
 
-/// Shorter times than a real server is given, since some manners use them up.
+/// More time for all cases than a real server is given: tests run side by side.
 fn examine(manner: Manner) -> Examination {
-    let (case, all) = (Duration::from_millis(500), Duration::from_secs(8));
+    let (case, all) = (super::CASE_WITHIN, Duration::from_secs(60));
     examine_within(server(manner), "/ws", &echo::cases(), case, all)
 }
 
@@ -378,7 +378,7 @@ fn an_answer_given_twice_fails_every_case() {
 fn silence_and_chatter_end_in_bounded_time() {
     for manner in [Manner::Silent, Manner::Pings] {
         let begin = Instant::now();
-        let case = Duration::from_millis(100);
+        let case = Duration::from_millis(400);
         let all = Duration::from_secs(1);
         let examination = examine_within(server(manner), "/ws", &echo::cases(), case, all);
         assert!(

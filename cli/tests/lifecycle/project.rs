@@ -60,6 +60,8 @@ impl Project {
         command
             .args(arguments.split_whitespace())
             .env("WSBENCH_ROOT", self.folder.path())
+            // Projects of tests that run side by side must not share what they build.
+            .env_remove("CARGO_TARGET_DIR")
             .stdin(Stdio::null());
         command
     }
