@@ -22,7 +22,7 @@ pub fn note(line: impl Display) {
     let _ = writeln!(stderr(), "{line}");
 }
 
-const TEMPLATE: &str = "{prefix} [{bar:30}] {pos}/{len} {msg}, {elapsed} so far, {eta} to go";
+const TEMPLATE: &str = "{prefix} [{bar:30}] {msg}";
 
 /// Shows one phase. Dropping it takes the bar away.
 pub struct Meter {
@@ -52,12 +52,13 @@ impl Meter {
         }
         self.last = Some(progress);
         if self.terminal {
-            let bar = self
-                .bar
-                .get_or_insert_with(|| bar(&self.title, self.began.elapsed()));
-            bar.set_length(progress.total);
-            bar.set_position(progress.done);
-            bar.set_message(message(progress));
+            let text = message(progress, self.began.elapsed());
+            let bar = self.bar.get_or_insert_with(|| bar(&self.title));
+            bar.update(|state| {
+                state.set_len(progress.total);
+                state.set_pos(progress.done);
+            });
+            bar.set_message(text);
         } else {
             note(format_args!("{} {}", Utc::now(), line(progress)));
         }
@@ -131,7 +132,7 @@ impl Drop for Spinner {
     }
 }
 
-fn bar(title: &str, elapsed: Duration) -> ProgressBar {
+fn bar(title: &str) -> ProgressBar {
     // Drawn only when the client reports: no thread wakes up during a measurement.
     let style = ProgressStyle::with_template(TEMPLATE)
         .unwrap_or_else(|_| ProgressStyle::default_bar())
@@ -139,7 +140,6 @@ fn bar(title: &str, elapsed: Duration) -> ProgressBar {
     ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr())
         .with_style(style)
         .with_prefix(title.to_owned())
-        .with_elapsed(elapsed)
 }
 
 fn unit(phase: Phase) -> &'static str {
@@ -151,20 +151,23 @@ fn unit(phase: Phase) -> &'static str {
     }
 }
 
-fn message(progress: Progress) -> String {
-    let unit = unit(progress.phase);
-    match progress.failed {
-        0 => unit.to_owned(),
-        failed => format!("{unit}, {failed} failed"),
-    }
+/// `120000 of 500000 echoes, 30000/s`: what was reached, not what is hoped for,
+/// because a phase may end by its time as well as by its count.
+fn message(progress: Progress, elapsed: Duration) -> String {
+    let speed = progress.done as f64 / elapsed.as_secs_f64();
+    format!("{}, {speed:.0}/s", line(progress))
 }
 
 /// `25890 clients connected`, `120000 of 500000 echoes, 3 failed`.
 fn line(progress: Progress) -> String {
-    let (done, total) = (progress.done, progress.total);
+    let (done, total, unit) = (progress.done, progress.total, unit(progress.phase));
+    let failed = match progress.failed {
+        0 => String::new(),
+        failed => format!(", {failed} failed"),
+    };
     match progress.phase {
-        Phase::Connect => format!("{done} {}", message(progress)),
-        _ => format!("{done} of {total} {}", message(progress)),
+        Phase::Connect => format!("{done} {unit}{failed}"),
+        _ => format!("{done} of {total} {unit}{failed}"),
     }
 }
 
@@ -189,6 +192,10 @@ mod tests {
         assert_eq!(line(echo), "120000 of 500000 echoes, 3 failed");
         let warmup = progress(Phase::Warmup, 1, 0);
         assert_eq!(line(warmup), "1 of 500000 warm-up echoes");
+        assert_eq!(
+            message(echo, Duration::from_secs(4)),
+            "120000 of 500000 echoes, 3 failed, 30000/s"
+        );
     }
 
     #[test]

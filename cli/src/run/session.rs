@@ -121,7 +121,8 @@ fn announce(root: &Root, setup: &Setup, todo: &[Planned]) {
         plan.seed,
         counted(plan.subjects.len(), "server"),
         counted(plan.loads.len(), "load"),
-        counted(plan.rounds as usize, "round")
+        counted(plan.rounds as usize, "round"),
+        counted(all, "trial"),
     ));
     if !todo.is_empty() {
         say(format_args!(
