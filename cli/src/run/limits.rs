@@ -61,20 +61,24 @@ impl Limits {
     }
 }
 
-/// Lifts this process's limit, which servers and clients inherit, as far as
+/// Lifts this process's limits, which servers and clients inherit, as far as
 /// `connections` need and the system lets it; [`Limits::check`] then says what
 /// is missing.
 pub fn raise_files(connections: u32) {
     let files = u64::from(connections) + FILES_BESIDES;
     let have = getrlimit(Resource::Nofile);
-    let enough = |limit: Option<u64>| limit.is_none_or(|limit| limit >= files);
-    if !enough(have.maximum) {
-        let raised = Rlimit {
-            current: Some(files),
-            maximum: Some(files),
+    let at_least = |limit: Option<u64>| limit.map(|limit| limit.max(files));
+    let wanted = Rlimit {
+        current: at_least(have.current),
+        maximum: at_least(have.maximum),
+    };
+    // Only root may lift the hard limit; whether it worked is seen by reading it.
+    if setrlimit(Resource::Nofile, wanted).is_err() {
+        let soft = Rlimit {
+            current: have.maximum,
+            maximum: have.maximum,
         };
-        // Only root may; that it did not work is seen by reading the limit.
-        let _ = setrlimit(Resource::Nofile, raised);
+        let _ = setrlimit(Resource::Nofile, soft);
     }
 }
 
@@ -107,6 +111,15 @@ mod tests {
             ..limits()
         };
         unlimited.check(1_000_000).unwrap();
+    }
+
+    #[test]
+    fn the_soft_limit_follows_what_is_needed() {
+        let before = getrlimit(Resource::Nofile);
+        raise_files(100);
+        let soft = getrlimit(Resource::Nofile).current;
+        assert!(soft.is_none_or(|soft| soft >= 100 + FILES_BESIDES));
+        assert!(soft >= before.current || soft.is_none());
     }
 
     #[test]
