@@ -2,8 +2,8 @@
 
 use crate::root::Root;
 use crate::run::resume;
+use crate::table;
 use anyhow::{Context as _, bail};
-use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use wsbench_report::{Report, terminal_width};
@@ -64,7 +64,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     for path in written {
         text.push_str(&format!("written: {}\n", path.display()));
     }
-    print(&text)?;
+    table::print(text.trim_end())?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -105,16 +105,6 @@ fn find(results: &Path, wanted: Option<&Path>) -> anyhow::Result<PathBuf> {
         wanted.display(),
         RunPlan::FILE_NAME,
     );
-}
-
-/// To standard output; whoever closes it early (`| head`) has seen enough.
-fn print(text: &str) -> io::Result<()> {
-    let mut out = io::stdout().lock();
-    let printed = out.write_all(text.as_bytes()).and_then(|()| out.flush());
-    match printed {
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        printed => printed,
-    }
 }
 
 #[cfg(test)]

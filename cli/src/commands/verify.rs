@@ -4,7 +4,7 @@ use crate::compile;
 use crate::ports;
 use crate::root::Root;
 use crate::server::{Server, ServerSpec};
-use crate::subject::{Catalog, State, Subject};
+use crate::subject::{Catalog, Subject};
 use crate::table;
 use crate::verify::{self, Examination, Finding, Level, Verdict};
 use anyhow::Context as _;
@@ -143,14 +143,7 @@ fn text(rows: &[Row]) -> String {
 /// Starts the server, asks it everything, and stops it.
 fn examine(root: &Root, subject: &Subject) -> anyhow::Result<Examination> {
     let name = &subject.name;
-    if subject.state(root) != State::Built {
-        eprintln!("{name}: building");
-        compile::build(root, subject, &mut |event| {
-            if let compile::Event::Notice(text) = event {
-                eprintln!("{name}: {text}");
-            }
-        })?;
-    }
+    compile::ensure_built(root, subject)?;
     let server = Server::start(ServerSpec {
         name: name.clone(),
         argv: subject.command(root)?,

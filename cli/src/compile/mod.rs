@@ -3,6 +3,7 @@
 
 mod cargo;
 
+use crate::progress::note;
 use crate::root::Root;
 use crate::subject::{Kind, State, Subject};
 use anyhow::{Context as _, bail};
@@ -61,6 +62,26 @@ pub fn build(root: &Root, subject: &Subject, progress: Progress<'_>) -> anyhow::
             Ok(command.first().map(PathBuf::from).unwrap_or_default())
         }
     }
+}
+
+/// Builds a subject that is not built or stale, and says so on standard error.
+///
+/// # Errors
+/// As [`build`].
+pub fn ensure_built(root: &Root, subject: &Subject) -> anyhow::Result<()> {
+    let (name, state) = (&subject.name, subject.state(root));
+    if state == State::Built {
+        return Ok(());
+    }
+    if matches!(state, State::NotBuilt | State::Stale) {
+        note(format_args!("{name}: building"));
+    }
+    build(root, subject, &mut |event| {
+        if let Event::Notice(text) = event {
+            note(format_args!("{name}: {text}"));
+        }
+    })?;
+    Ok(())
 }
 
 fn build_foreign(

@@ -2,11 +2,11 @@
 //! CPUs, controlled where. Everything the user got wrong is found here.
 
 use super::{Choice, Options, token};
-use crate::compile::{self, Event};
+use crate::compile;
 use crate::progress::note;
 use crate::root::Root;
 use crate::runfile::RunFile;
-use crate::subject::{Catalog, State, Subject};
+use crate::subject::{Catalog, Subject};
 use crate::{cpus, ports};
 use anyhow::{Context as _, bail};
 use std::net::{IpAddr, SocketAddr, TcpListener};
@@ -116,18 +116,7 @@ fn ready(root: &Root, subject: &Subject) -> anyhow::Result<()> {
             file.supervisor.pid
         );
     }
-    let state = subject.state(root);
-    if matches!(state, State::NotBuilt | State::Stale) {
-        note(format_args!("{name}: building"));
-    }
-    if state != State::Built {
-        compile::build(root, subject, &mut |event| {
-            if let Event::Notice(text) = event {
-                note(format_args!("{name}: {text}"));
-            }
-        })?;
-    }
-    Ok(())
+    compile::ensure_built(root, subject)
 }
 
 /// Equal parts for all; none if the user named no ports.
