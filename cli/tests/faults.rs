@@ -10,11 +10,12 @@ use std::thread;
 use std::time::Duration;
 use util::project::{free_ports, is_running};
 use util::{
-    PAYLOAD, Project, Running, add_wrong, alone, clients, eventually, expect_nothing_left, failed,
-    failure, figure, project, record, records, runs, servers, signal, wsbench,
+    PAYLOAD, Project, Running, add_wrong, alone, clients, descendants, eventually,
+    expect_nothing_left, failed, failure, figure, project, record, records, runs, servers, signal,
+    wsbench,
 };
 use wsbench_schema::metric::{CONNECTIONS_LOST, FAILED, NOT_SENT, SUCCEEDED};
-use wsbench_schema::{Outcome, Phase};
+use wsbench_schema::{Outcome, Phase, TrialRecord};
 
 /// Long enough for a run that would hang to be told from one that is slow.
 const BOUND: Duration = Duration::from_secs(20);
@@ -159,7 +160,11 @@ fn ctrl_c_keeps_and_reports_what_there_is_and_resume_measures_the_rest() {
 
     let ended = wsbench(&project, "run --resume");
     assert_eq!(ended.code, Some(0), "{}{}", ended.stdout, ended.stderr);
-    assert_eq!(runs(&project), [folder.clone()], "it is the same run");
+    assert_eq!(
+        runs(&project),
+        std::slice::from_ref(&folder),
+        "it is the same run"
+    );
     assert_eq!(fs::read(folder.join("run.json")).unwrap(), plan);
     let all = records(&project);
     assert!(all.contains(&first[0]), "what was measured stays as it was");
@@ -172,6 +177,76 @@ fn ctrl_c_keeps_and_reports_what_there_is_and_resume_measures_the_rest() {
     assert_eq!(trials, expected);
     assert!(all.iter().all(|trial| trial.outcome == Outcome::Completed));
     assert_ne!(fs::read_to_string(&report).unwrap(), text);
+}
+
+#[test]
+fn sigterm_ends_a_run_as_ctrl_c_does() {
+    let _alone = alone();
+    let project = project();
+    add_wrong(&project, "server", "--fork --ignore-sigterm");
+    let mut run = Running::start(&project, "run server -c 8 -n 100000000");
+    eventually("it is measured", || clients(&project) == 1);
+    signal(run.child.id(), "TERM");
+    let ended = run.expect_end(BOUND);
+    assert_eq!(ended.code, Some(130), "{}{}", ended.stdout, ended.stderr);
+    expect_nothing_left(&project, Duration::ZERO);
+    assert_eq!(records_saved(&project), 0);
+}
+
+#[test]
+fn ctrl_c_twice_ends_at_once_and_leaves_nothing() {
+    let _alone = alone();
+    let project = project();
+    add_wrong(&project, "server", "--fork --ignore-sigterm");
+    let mut run = Running::start(&project, "run server -c 8 -n 100000000");
+    eventually("it is measured", || clients(&project) == 1);
+    run.press_ctrl_c();
+    thread::sleep(Duration::from_millis(100));
+    run.press_ctrl_c();
+    let ended = run.expect_end(Duration::from_secs(1));
+    assert_eq!(ended.code, Some(130), "{}{}", ended.stdout, ended.stderr);
+    expect_nothing_left(&project, REAPED);
+}
+
+#[test]
+fn a_client_that_is_killed_is_a_failed_row_and_the_next_is_measured() {
+    expect_only_the_first_to_fail("client-process");
+}
+
+#[test]
+fn a_keeper_that_is_killed_is_a_failed_row_and_the_next_is_measured() {
+    expect_only_the_first_to_fail("wsbench keeper");
+}
+
+/// Of two trials, the first loses the process of that command line.
+fn expect_only_the_first_to_fail(victim: &str) {
+    let _alone = alone();
+    let project = project();
+    for name in ["one", "two"] {
+        add_wrong(&project, name, "");
+    }
+    let load = "-c 8 -n 100000000 --echo-duration 1s";
+    let mut run = Running::start(&project, &format!("run one two {load}"));
+    eventually("it is measured", || clients(&project) == 1);
+    thread::sleep(Duration::from_millis(300));
+    let all = descendants(&project);
+    let victims: Vec<_> = all
+        .iter()
+        .filter(|(_, line)| line.contains(victim))
+        .collect();
+    assert_eq!(victims.len(), 1, "{all:?}");
+    signal(victims[0].0, "KILL");
+    let ended = run.expect_end(BOUND);
+    assert_eq!(ended.code, Some(1), "{}{}", ended.stdout, ended.stderr);
+    expect_nothing_left(&project, Duration::ZERO);
+    let records = records(&project);
+    assert_eq!(records.len(), 2);
+    let completed = |record: &&TrialRecord| record.outcome == Outcome::Completed;
+    assert_eq!(records.iter().filter(completed).count(), 1);
+    let lost = records.iter().find(|record| !completed(record)).unwrap();
+    let (stage, reason) = failure(lost);
+    assert_eq!(stage, "echo");
+    assert!(reason.contains("killed"), "{reason}");
 }
 
 fn records_saved(project: &Project) -> usize {

@@ -5,13 +5,14 @@
 mod util;
 
 use util::{
-    add_wrong, alone, failed, figure, is_client_bound, log, measure, project, quantile_ns, record,
-    wsbench,
+    add_wrong, alone, failed, failure, figure, is_client_bound, log, measure, project, quantile_ns,
+    record, wsbench,
 };
-use wsbench_schema::mark::{client_busy_permille, server_busy_permille};
+use wsbench_schema::mark::{UNVERIFIED, client_busy_permille, server_busy_permille};
 use wsbench_schema::metric::{
-    ACTUAL_LATENCY, CONNECTIONS_LOST, ECHO_LATENCY, FAILED, INTENDED_LATENCY, NOT_SENT, PLANNED,
-    SERVER_CPU, SERVER_RSS_END, SERVER_RSS_SERIES, SERVER_RSS_START, SHORTFALL, SUCCEEDED,
+    ACTUAL_LATENCY, CONNECTIONS_LOST, DRAIN, ECHO_LATENCY, ELAPSED, FAILED, INTENDED_LATENCY,
+    NOT_SENT, PLANNED, RETRIED, SENT, SERVER_CPU, SERVER_RSS_END, SERVER_RSS_SERIES,
+    SERVER_RSS_START, SHORTFALL, SUCCEEDED,
 };
 use wsbench_schema::{Phase, TrialRecord};
 
@@ -31,6 +32,7 @@ fn the_median_is_at_most_300_us_above_what_a_sleeping_server_slept() {
     slept.sort_unstable();
     let median = slept[slept.len() / 2];
     let measured = quantile_ns(&record, Phase::Echo, ECHO_LATENCY, 0.5);
+    println!("slept {median} ns, measured {measured} ns");
     assert!(
         (median..median + 300_000).contains(&measured),
         "slept {median} ns, measured {measured} ns"
@@ -52,6 +54,7 @@ fn memory_that_a_server_holds_is_in_its_record() {
         assert!((300_000_000..315_000_000).contains(&held), "{name} {held}");
         // What it takes besides is not part of the three hundred.
         let more = held - figure(&plain, Phase::Echo, name);
+        println!("{name}: {held}, {more} more than without");
         assert!((299_000_000..301_000_000).contains(&more), "{name} {more}");
     }
     let series = &holder.series[&Phase::Echo.metric(SERVER_RSS_SERIES)];
@@ -84,6 +87,7 @@ fn cpu_time_that_a_server_burns_in_the_echo_phase_is_in_its_record_to_one_percen
     );
     let cpu = |name| figure(&record(&project, name), Phase::Echo, SERVER_CPU);
     let (burner, plain) = (cpu("burner"), cpu("plain"));
+    println!("burnt {burnt} ns, recorded {burner} ns, without burning {plain} ns");
     assert!(plain < burnt / 100, "echoes alone cost {plain} ns");
     assert!(
         burner.abs_diff(burnt) < burnt / 100,
@@ -106,11 +110,12 @@ fn a_stall_is_in_the_latency_from_the_intended_time_and_not_in_that_from_the_act
     assert_eq!((count(PLANNED), count(SUCCEEDED)), (100_000, 100_000));
     assert_eq!((count(FAILED), count(SHORTFALL)), (0, 0));
     let intended = quantile_ns(&record, Phase::Rate, INTENDED_LATENCY, 0.99);
+    let actual = quantile_ns(&record, Phase::Rate, ACTUAL_LATENCY, 0.99);
+    println!("TP99: {intended} ns from the intended, {actual} ns from the actual time");
     assert!(
         (1_300 * MILLISECOND..=1_600 * MILLISECOND).contains(&intended),
         "TP99 from the intended time: {intended} ns"
     );
-    let actual = quantile_ns(&record, Phase::Rate, ACTUAL_LATENCY, 0.99);
     assert!(
         actual < 20 * MILLISECOND,
         "TP99 from the actual time: {actual} ns"
@@ -133,6 +138,100 @@ fn one_corrupt_echo_in_a_thousand_is_exactly_so_many_failures_of_that_cause() {
     assert_eq!(count(CONNECTIONS_LOST), 20);
 }
 
+#[test]
+fn every_wrong_echo_is_counted_once_under_its_own_cause() {
+    let _alone = alone();
+    let project = project();
+    let wrongs = [
+        ("typist", "--wrong-opcode-every", "wrong_opcode"),
+        ("cutter", "--wrong-length-every", "wrong_length"),
+        ("closer", "--close-every", "closed"),
+    ];
+    for (name, switch, _) in wrongs {
+        add_wrong(&project, name, &format!("{switch} 1000"));
+    }
+    let ended = wsbench(&project, "run -c 64 -n 10000");
+    assert_eq!(ended.code, Some(0), "{}{}", ended.stdout, ended.stderr);
+    for (name, _, cause) in wrongs {
+        let record = record(&project, name);
+        let count = |name| figure(&record, Phase::Echo, name);
+        assert_eq!((count(SUCCEEDED), count(FAILED)), (9_990, 10), "{name}");
+        assert_eq!(failed(&record, Phase::Echo, cause), 10, "{name}");
+        assert_eq!(count(CONNECTIONS_LOST), 10, "{name}");
+    }
+}
+
+#[test]
+fn a_refused_handshake_is_a_failed_connection_with_its_cause() {
+    let _alone = alone();
+    let project = project();
+    let wrongs = [
+        ("refuser", "--status 503", "handshake_status"),
+        ("forger", "--bad-accept", "handshake_accept"),
+    ];
+    for (name, switches, _) in wrongs {
+        add_wrong(&project, name, switches);
+    }
+    let dial = "--dial-retries 2 --dial-retry-interval 10ms";
+    let ended = wsbench(&project, &format!("run --unverified -c 4 {dial}"));
+    assert_eq!(ended.code, Some(1), "{}{}", ended.stdout, ended.stderr);
+    for (name, _, cause) in wrongs {
+        let record = record(&project, name);
+        let count = |name| figure(&record, Phase::Connect, name);
+        assert_eq!((count(SUCCEEDED), count(FAILED)), (0, 4), "{name}");
+        assert_eq!(failed(&record, Phase::Connect, cause), 4, "{name}");
+        assert_eq!(count(RETRIED), 8, "{name}");
+        let (stage, reason) = failure(&record);
+        assert_eq!(stage, "connect");
+        assert!(reason.contains(&format!("{cause} 4")), "{reason}");
+        assert!(record.marks.contains_key(UNVERIFIED), "{name}");
+    }
+}
+
+#[test]
+fn limits_a_second_hold_over_the_whole_run() {
+    let _alone = alone();
+    let project = project();
+    add_wrong(&project, "plain", "");
+    let echo = "-c 50 -n 3000 --echo-limit 1000";
+    let rate = "--rate --rate-duration 3s --rate-per-connection 200 --rate-limit 1000";
+    let record = measure(&project, "plain", &format!("{echo} {rate}"));
+    let elapsed = figure(&record, Phase::Echo, ELAPSED);
+    let three_seconds = 3 * SECOND - SECOND / 20..3 * SECOND + SECOND / 20;
+    assert!(three_seconds.contains(&elapsed), "{elapsed} ns");
+    let planned = figure(&record, Phase::Rate, PLANNED);
+    assert!((2_970..=3_030).contains(&planned), "{planned}");
+    assert_eq!(figure(&record, Phase::Rate, SUCCEEDED), planned);
+}
+
+#[test]
+fn what_could_not_be_sent_when_it_was_due_is_shortfall_and_what_was_sent_is_waited_for() {
+    let _alone = alone();
+    let project = project();
+    // Still silent two seconds after the last message was due.
+    add_wrong(
+        &project,
+        "staller",
+        "--stall-after-ms 1000 --stall-once-ms 3000",
+    );
+    let record = measure(
+        &project,
+        "staller",
+        "-c 50 --echo=false --rate --rate-duration 2s --rate-per-connection 200 --rate-window 1",
+    );
+    let count = |name| figure(&record, Phase::Rate, name);
+    let (sent, shortfall) = (count(SENT), count(SHORTFALL));
+    assert_eq!((count(PLANNED), sent + shortfall), (20_000, 20_000));
+    assert_eq!((count(SUCCEEDED), count(FAILED)), (sent, 0));
+    // A second's worth, but for one message of each connection.
+    assert!((9_000..=10_500).contains(&shortfall), "{shortfall}");
+    let drain = count(DRAIN);
+    assert!(
+        (SECOND * 3 / 2..SECOND * 5 / 2).contains(&drain),
+        "{drain} ns"
+    );
+}
+
 /// One trial of a second: how busy both sides were, in thousandths, and whether
 /// it is marked.
 fn bound(server_burn_ns: u64, client_burn_ns: u64) -> (u64, u64, bool) {
@@ -144,6 +243,7 @@ fn bound(server_burn_ns: u64, client_burn_ns: u64) -> (u64, u64, bool) {
     assert!(!record.cpus.shared, "this needs a CPU for each side");
     let server = server_busy_permille(&record.metrics, Phase::Echo).unwrap();
     let client = client_busy_permille(&record.metrics, Phase::Echo).unwrap();
+    println!("burnt {server_burn_ns} {client_burn_ns} ns: busy {server} {client} of 1000");
     (server, client, is_client_bound(&record))
 }
 
