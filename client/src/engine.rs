@@ -154,8 +154,7 @@ impl Engine {
         let open_before = self.open();
         let orders = self.orders(phase, start_ns)?;
         for worker in &self.workers {
-            worker.counters.done.store(0, Ordering::Relaxed);
-            worker.counters.failed.store(0, Ordering::Relaxed);
+            worker.counters.reset();
         }
         sleep_until(start_ns);
         let (cpu_before, window_before) = (process_cpu_ns(), now_ns());
@@ -213,7 +212,6 @@ impl Engine {
         stop: &AtomicBool,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Outcome, EngineError> {
-        let total = self.total(phase);
         let mut next_line_ns = now_ns() + SECOND_NS;
         let mut all = Outcome::default();
         for index in 0..self.workers.len() {
@@ -226,13 +224,13 @@ impl Engine {
                 }
                 if now_ns() >= next_line_ns {
                     next_line_ns += SECOND_NS;
-                    progress(self.progress(phase, total));
+                    progress(self.progress(phase));
                 }
             };
             all.merge(part)
                 .map_err(|error| EngineError::Shard(format!("its histogram: {error:?}")))?;
         }
-        progress(self.progress(phase, total));
+        progress(self.progress(phase));
         Ok(all)
     }
 
@@ -271,7 +269,7 @@ impl Engine {
         report
     }
 
-    fn progress(&self, phase: Phase, total: u64) -> Progress {
+    fn progress(&self, phase: Phase) -> Progress {
         let sum = |counter: fn(&Counters) -> &std::sync::atomic::AtomicU64| {
             self.workers
                 .iter()
@@ -282,20 +280,7 @@ impl Engine {
             phase,
             done: sum(|counters| &counters.done),
             failed: sum(|counters| &counters.failed),
-            total,
-        }
-    }
-
-    /// What the progress of a phase goes towards.
-    fn total(&self, phase: Phase) -> u64 {
-        match (phase, &self.load.echo, &self.load.rate) {
-            (Phase::Warmup, Some(echo), _) => echo.warmup_echoes,
-            (Phase::Echo, Some(echo), _) => echo.echoes,
-            (Phase::Rate, _, Some(rate)) => {
-                let plan = RatePlan::new(rate, self.open(), self.frame_bytes);
-                (plan.per_s * rate.duration_ms as f64 / 1000.0) as u64
-            }
-            _ => self.load.connections.into(),
+            total: sum(|counters| &counters.planned),
         }
     }
 }

@@ -40,6 +40,9 @@ pub trait Workload<P: Protocol> {
     /// Nothing is in flight and nothing is to be sent.
     fn is_done(&self) -> bool;
 
+    /// For the counters: what succeeds if all goes well. Known once it has begun.
+    fn planned(&self) -> u64;
+
     /// For the counters: what succeeded and what failed until now.
     fn progress(&self) -> (u64, u64);
 

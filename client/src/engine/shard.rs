@@ -22,10 +22,21 @@ const TIMER: Token = Token(usize::MAX);
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub struct Counters {
+    /// What the phase is to make.
+    pub planned: AtomicU64,
     /// Successes in the phase.
     pub done: AtomicU64,
     /// Failures in the phase.
     pub failed: AtomicU64,
+}
+
+impl Counters {
+    /// Before a phase.
+    pub fn reset(&self) {
+        for counter in [&self.planned, &self.done, &self.failed] {
+            counter.store(0, Ordering::Relaxed);
+        }
+    }
 }
 
 /// One thread's epoll and connections.
@@ -74,6 +85,9 @@ impl<P: Protocol> Shard<P> {
         (net.sent_bytes, net.received_bytes) = (0, 0);
         let mut events = Events::with_capacity(EVENTS_AT_ONCE);
         workload.begin(net);
+        counters
+            .planned
+            .store(workload.planned(), Ordering::Relaxed);
         let mut heartbeat_ns = now_ns();
         while !workload.is_done() && !stop.load(Ordering::Relaxed) {
             let now = now_ns();

@@ -305,6 +305,10 @@ impl<P: Protocol> Workload<P> for Connect {
         self.in_flight == 0 && self.next == self.planned && self.retry.is_empty()
     }
 
+    fn planned(&self) -> u64 {
+        self.planned.into()
+    }
+
     fn progress(&self) -> (u64, u64) {
         (self.succeeded, self.failed.total())
     }

@@ -218,6 +218,10 @@ impl<P: Protocol> Workload<P> for Echo {
         self.in_flight == 0 && (self.ended || self.sent == self.share.echoes)
     }
 
+    fn planned(&self) -> u64 {
+        self.share.echoes
+    }
+
     fn progress(&self) -> (u64, u64) {
         (self.succeeded, self.failed.total())
     }

@@ -333,6 +333,10 @@ impl<P: Protocol> Workload<P> for Rate {
         self.due_over && self.in_flight == 0
     }
 
+    fn planned(&self) -> u64 {
+        self.planned
+    }
+
     fn progress(&self) -> (u64, u64) {
         (self.succeeded, self.failed.total())
     }
