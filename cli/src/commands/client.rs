@@ -55,7 +55,7 @@ pub struct Args {
     /// CPUs of the client [default: those that a server on this host does not use]
     #[arg(long, value_name = "LIST", help_heading = SERVER)]
     cpus: Option<String>,
-    /// Of every random choice [default: a new one]
+    /// Seed of every random choice [default: a new one]
     #[arg(long, value_name = "NUMBER", help_heading = SERVER)]
     seed: Option<u64>,
     /// Named load: a file of profiles/ [default: the defaults below]

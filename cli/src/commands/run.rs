@@ -15,8 +15,12 @@ use std::process::ExitCode;
 ///
 /// Each trial has a fresh server and a fresh client; trials are interleaved by
 /// round and shuffled within it. Records go to results/<run>/ as they are made.
-/// Exit code: 0, or 1 if a server failed, or 130 if interrupted (the report is
+/// Exit code: 0, or 1 if a server or any of its
+/// messages failed, or 130 if interrupted (the report is
 /// made all the same).
+///
+/// The load is the profile's, and flags stand above it: the defaults of the load
+/// that are named below hold for `wsbench client` without a profile.
 #[derive(clap::Args)]
 pub struct Args {
     /// Servers to compare [default: all of frameworks/]
@@ -31,7 +35,7 @@ pub struct Args {
     /// Trials of each server under each load [default: the profile's]
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: Option<u32>,
-    /// Of the trials' order and of every random choice [default: a new one]
+    /// Seed of the trials' order and of every random choice [default: a new one]
     #[arg(long, value_name = "NUMBER")]
     seed: Option<u64>,
     /// Go on with an interrupted run: its name, or the newest
