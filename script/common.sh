@@ -14,7 +14,7 @@ export WSBENCH_ROOT
 program=${CARGO_TARGET_DIR:-$root/target}/release/wsbench
 
 if ! command -v cargo >/dev/null; then
-    echo "$0: cargo is not on the PATH (install Rust 1.88 or newer)" >&2
+    echo "$0: cargo is not on the PATH (install Rust 1.95 or newer)" >&2
     exit 1
 fi
 # In the project's folder, since that is where cargo looks for .cargo/config.toml.
