@@ -276,6 +276,5 @@ fn report(root: &Root, setup: &Setup, around: &Around<'_>) -> anyhow::Result<boo
         setup.folder.display(),
         records.len()
     ));
-    let failed = |record: &TrialRecord| record.outcome != Outcome::Completed;
-    Ok(records.iter().any(failed))
+    Ok(records.iter().any(verdict::is_at_fault))
 }

@@ -5,7 +5,7 @@ use crate::cpus;
 use wsbench_schema::mark::{
     CLIENT_BOUND, SHARED_CPUS, client_bound, client_busy_permille, server_busy_permille,
 };
-use wsbench_schema::{Phase, PhaseReport, TrialRecord, metric};
+use wsbench_schema::{Outcome, Phase, PhaseReport, TrialRecord, metric};
 
 /// Why a phase in which nothing succeeded makes the trial a failure.
 pub fn nothing_succeeded(phase: Phase, report: &PhaseReport) -> Option<String> {
@@ -71,6 +71,17 @@ pub fn add_marks(record: &mut TrialRecord) {
     if !bound.is_empty() {
         record.marks.insert(CLIENT_BOUND.into(), bound.join("; "));
     }
+}
+
+/// Whether the run must not end with exit code 0: the trial did not run to its
+/// end, or a connection or message of it failed or was never sent.
+pub fn is_at_fault(record: &TrialRecord) -> bool {
+    let faults = |phase: &Phase| {
+        [metric::FAILED, metric::NOT_SENT]
+            .iter()
+            .any(|name| record.metric(*phase, name).is_some_and(|count| count > 0))
+    };
+    record.outcome != Outcome::Completed || Phase::ALL.iter().any(faults)
 }
 
 /// `echo 118,204 TPS  0 failed`, for each measured phase; connections alone if
@@ -151,6 +162,20 @@ mod tests {
         let one = [(metric::SUCCEEDED.to_owned(), 1)];
         assert_eq!(nothing_succeeded(Phase::Echo, &report(&one)), None);
         assert!(nothing_succeeded(Phase::Echo, &report(&[])).is_some());
+    }
+
+    #[test]
+    fn one_failed_or_unsent_message_is_a_fault_of_the_run() {
+        let mut trial = record(&plan("a"), "axum", 1);
+        assert!(!is_at_fault(&trial));
+        for name in [metric::FAILED, metric::NOT_SENT] {
+            let mut trial = trial.clone();
+            trial.metrics.insert(Phase::Echo.metric(name), 1);
+            assert!(is_at_fault(&trial), "{name}");
+        }
+        let (stage, reason) = ("start".into(), "it exited".into());
+        trial.outcome = Outcome::Failed { stage, reason };
+        assert!(is_at_fault(&trial));
     }
 
     #[test]

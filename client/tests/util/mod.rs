@@ -160,7 +160,7 @@ pub fn echoes(connections: u32, payload_bytes: u32, echoes: u64) -> Load {
         duration_ms: None,
         concurrency: 0,
         limit_per_s: 0,
-        timeout_ms: 400,
+        timeout_ms: 5000,
         warmup_echoes: 0,
     };
     Load {
