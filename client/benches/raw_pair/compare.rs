@@ -2,7 +2,7 @@
 //! two take turns and who begins alternates, so that a drift of the machine
 //! favours neither; each turn has a fresh server.
 
-use crate::load::{Load, Server, median, output_of, raw_client};
+use crate::load::{Load, Server, median, output_of, print_distance, raw_client};
 use anyhow::{Context as _, Result, ensure};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -46,6 +46,7 @@ struct Turn {
 }
 
 pub fn run(args: &Args) -> Result<ExitCode> {
+    print_distance()?;
     let mut enough = true;
     for &connections in &args.connections {
         let load = Load {

@@ -1,6 +1,6 @@
 //! Servers and clients as processes of their own, each on its own CPU.
 
-use crate::machine::on_cpu;
+use crate::machine::{cache_line_ns, on_cpu};
 use crate::raw_client::Outcome;
 use anyhow::{Context as _, Result, bail, ensure};
 use std::env;
@@ -23,6 +23,16 @@ pub struct Load {
     pub connections: usize,
     pub messages: u64,
     pub bytes: usize,
+}
+
+/// Says what kind of neighbours the two CPUs are just now.
+pub fn print_distance() -> Result<()> {
+    let distance_ns = cache_line_ns(SERVER_CPU, CLIENT_CPU)?;
+    println!(
+        "server on CPU {SERVER_CPU}, client on CPU {CLIENT_CPU}; \
+         a cache line takes {distance_ns:.0} ns from one to the other"
+    );
+    Ok(())
 }
 
 /// A server, killed when dropped.

@@ -1,11 +1,14 @@
 //! CPUs, clocks, limits and ports.
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, anyhow};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use rustix::time::{ClockId, clock_gettime};
 use std::ops::RangeInclusive;
 use std::str::FromStr;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+use std::time::Instant;
 
 const NS_A_SECOND: u64 = 1_000_000_000;
 
@@ -56,6 +59,64 @@ pub fn raise_open_files() -> Result<()> {
         maximum,
     };
     setrlimit(Resource::Nofile, limit).context("cannot raise the limit of open files")
+}
+
+/// Alone in its cache line, and in the one that is fetched with it.
+#[repr(align(128))]
+struct Line(AtomicU32);
+
+/// How long a cache line takes from one CPU to another: the least of many turns.
+///
+/// What an echo costs depends on it as much as on any program: a virtual
+/// machine's CPUs may be moved apart on the host, and each line of a socket that both sides
+/// touch makes this way.
+pub fn cache_line_ns(from: usize, to: usize) -> Result<f64> {
+    const TURNS: u32 = 200;
+    const BATCHES: usize = 200;
+    let Line(line) = &Line(AtomicU32::new(0));
+    let turns = || 0..TURNS * BATCHES as u32;
+    let answer = || -> Result<()> {
+        pin_to(Some(to))?;
+        for turn in turns() {
+            spin_until(line, 2 * turn + 1);
+            line.store(2 * turn + 2, Ordering::Release);
+        }
+        Ok(())
+    };
+    thread::scope(|scope| {
+        let answering = scope.spawn(answer);
+        let least = on_cpu(from, || {
+            let mut least = f64::INFINITY;
+            let mut turns = turns();
+            for _ in 0..BATCHES {
+                let start = Instant::now();
+                for turn in turns.by_ref().take(TURNS as usize) {
+                    line.store(2 * turn + 1, Ordering::Release);
+                    spin_until(line, 2 * turn + 2);
+                }
+                let one_way = start.elapsed().as_nanos() as f64 / f64::from(2 * TURNS);
+                least = least.min(one_way);
+            }
+            Ok(least)
+        });
+        answering
+            .join()
+            .map_err(|_| anyhow!("the other thread panicked"))??;
+        least
+    })
+}
+
+/// Spins, as waking would cost more than what is measured; yields now and then, in case the
+/// other thread needs this CPU.
+fn spin_until(line: &AtomicU32, value: u32) {
+    for spins in 0_u32.. {
+        if line.load(Ordering::Acquire) == value {
+            return;
+        }
+        if spins.is_multiple_of(100_000) {
+            thread::yield_now();
+        }
+    }
 }
 
 /// CPU time of this process.

@@ -1,6 +1,6 @@
 //! What an echo costs at the least: the raw server and the raw client.
 
-use crate::load::{Load, Server, median, raw_client};
+use crate::load::{Load, Server, median, print_distance, raw_client};
 use anyhow::Result;
 use std::process::ExitCode;
 
@@ -19,6 +19,7 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> Result<ExitCode> {
+    print_distance()?;
     println!("connections  messages/s  server us/message  client us/message");
     for &connections in &args.connections {
         let load = Load {
@@ -42,5 +43,6 @@ pub fn run(args: &Args) -> Result<ExitCode> {
             median(clients)
         );
     }
+    print_distance()?;
     Ok(ExitCode::SUCCESS)
 }

@@ -11,7 +11,7 @@ use rustix::net::{RecvFlags, SendFlags, SocketFlags, accept_with, recv, send};
 use std::net::{Ipv4Addr, SocketAddr};
 
 /// How many ready sockets are taken from the kernel at once.
-const EVENTS: usize = 1024;
+const EVENTS: usize = 128;
 
 #[derive(clap::Args)]
 pub struct Args {
