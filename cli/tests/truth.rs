@@ -5,8 +5,8 @@
 mod util;
 
 use util::{
-    add_wrong, alone, failed, failure, figure, is_client_bound, log, measure, project, quantile_ns,
-    record, wsbench,
+    add_wrong, alone_at_rest, expect_exit_code, failed, failure, figure, is_client_bound, log,
+    measure, measure_faulty, project, quantile_ns, record,
 };
 use wsbench_schema::mark::{UNVERIFIED, client_busy_permille, server_busy_permille};
 use wsbench_schema::metric::{
@@ -21,7 +21,7 @@ const SECOND: u64 = 1_000 * MILLISECOND;
 
 #[test]
 fn the_median_is_at_most_300_us_above_what_a_sleeping_server_slept() {
-    let _alone = alone();
+    let _alone = alone_at_rest();
     let project = project();
     let path = project.path("slept");
     let switches = format!("--sleep-us 2000 --log {}", path.display());
@@ -41,13 +41,12 @@ fn the_median_is_at_most_300_us_above_what_a_sleeping_server_slept() {
 
 #[test]
 fn memory_that_a_server_holds_is_in_its_record() {
-    let _alone = alone();
+    let _alone = alone_at_rest();
     let project = project();
     add_wrong(&project, "holder", "--hold-bytes 300000000");
     add_wrong(&project, "plain", "");
     let load = "-n 600 --echo-limit 1000";
-    let ended = wsbench(&project, &format!("run holder plain {load}"));
-    assert_eq!(ended.code, Some(0), "{}{}", ended.stdout, ended.stderr);
+    expect_exit_code(0, &project, &format!("run holder plain {load}"));
     let (holder, plain) = (record(&project, "holder"), record(&project, "plain"));
     for name in [SERVER_RSS_START, SERVER_RSS_END] {
         let held = figure(&holder, Phase::Echo, name);
@@ -65,7 +64,7 @@ fn memory_that_a_server_holds_is_in_its_record() {
 
 #[test]
 fn cpu_time_that_a_server_burns_in_the_echo_phase_is_in_its_record_to_one_percent() {
-    let _alone = alone();
+    let _alone = alone_at_rest();
     let project = project();
     let path = project.path("burnt");
     // It burns from the fifth of 80 echoes on and ends long before the last,
@@ -78,8 +77,7 @@ fn cpu_time_that_a_server_burns_in_the_echo_phase_is_in_its_record_to_one_percen
     add_wrong(&project, "burner", &switches);
     add_wrong(&project, "plain", "");
     let load = "-n 80 --echo-limit 20";
-    let ended = wsbench(&project, &format!("run burner plain {load}"));
-    assert_eq!(ended.code, Some(0), "{}{}", ended.stdout, ended.stderr);
+    expect_exit_code(0, &project, &format!("run burner plain {load}"));
     let burnt = log(&project, "burnt")[0];
     assert!(
         (2 * SECOND..2 * SECOND + 2 * MILLISECOND).contains(&burnt),
@@ -97,7 +95,7 @@ fn cpu_time_that_a_server_burns_in_the_echo_phase_is_in_its_record_to_one_percen
 
 #[test]
 fn a_stall_is_in_the_latency_from_the_intended_time_and_not_in_that_from_the_actual_time() {
-    let _alone = alone();
+    let _alone = alone_at_rest();
     let project = project();
     let stall = "--stall-after-ms 3000 --stall-once-ms 1500";
     add_wrong(&project, "staller", stall);
@@ -127,10 +125,10 @@ fn a_stall_is_in_the_latency_from_the_intended_time_and_not_in_that_from_the_act
 
 #[test]
 fn one_corrupt_echo_in_a_thousand_is_exactly_so_many_failures_of_that_cause() {
-    let _alone = alone();
+    let _alone = alone_at_rest();
     let project = project();
     add_wrong(&project, "corrupter", "--corrupt-every 1000");
-    let record = measure(&project, "corrupter", "-c 64 -n 20000");
+    let record = measure_faulty(&project, "corrupter", "-c 64 -n 20000");
     let count = |name| figure(&record, Phase::Echo, name);
     assert_eq!((count(PLANNED), count(SUCCEEDED)), (20_000, 19_980));
     assert_eq!((count(FAILED), count(NOT_SENT)), (20, 0));
@@ -140,7 +138,7 @@ fn one_corrupt_echo_in_a_thousand_is_exactly_so_many_failures_of_that_cause() {
 
 #[test]
 fn every_wrong_echo_is_counted_once_under_its_own_cause() {
-    let _alone = alone();
+    let _alone = alone_at_rest();
     let project = project();
     let wrongs = [
         ("typist", "--wrong-opcode-every", "wrong_opcode"),
@@ -150,8 +148,7 @@ fn every_wrong_echo_is_counted_once_under_its_own_cause() {
     for (name, switch, _) in wrongs {
         add_wrong(&project, name, &format!("{switch} 1000"));
     }
-    let ended = wsbench(&project, "run -c 64 -n 10000");
-    assert_eq!(ended.code, Some(0), "{}{}", ended.stdout, ended.stderr);
+    expect_exit_code(1, &project, "run -c 64 -n 10000");
     for (name, _, cause) in wrongs {
         let record = record(&project, name);
         let count = |name| figure(&record, Phase::Echo, name);
@@ -163,7 +160,7 @@ fn every_wrong_echo_is_counted_once_under_its_own_cause() {
 
 #[test]
 fn a_refused_handshake_is_a_failed_connection_with_its_cause() {
-    let _alone = alone();
+    let _alone = alone_at_rest();
     let project = project();
     let wrongs = [
         ("refuser", "--status 503", "handshake_status"),
@@ -173,8 +170,7 @@ fn a_refused_handshake_is_a_failed_connection_with_its_cause() {
         add_wrong(&project, name, switches);
     }
     let dial = "--dial-retries 2 --dial-retry-interval 10ms";
-    let ended = wsbench(&project, &format!("run --unverified -c 4 {dial}"));
-    assert_eq!(ended.code, Some(1), "{}{}", ended.stdout, ended.stderr);
+    expect_exit_code(1, &project, &format!("run --unverified -c 4 {dial}"));
     for (name, _, cause) in wrongs {
         let record = record(&project, name);
         let count = |name| figure(&record, Phase::Connect, name);
@@ -190,12 +186,14 @@ fn a_refused_handshake_is_a_failed_connection_with_its_cause() {
 
 #[test]
 fn limits_a_second_hold_over_the_whole_run() {
-    let _alone = alone();
+    let _alone = alone_at_rest();
     let project = project();
     add_wrong(&project, "plain", "");
     let echo = "-c 50 -n 3000 --echo-limit 1000";
     let rate = "--rate --rate-duration 3s --rate-per-connection 200 --rate-limit 1000";
-    let record = measure(&project, "plain", &format!("{echo} {rate}"));
+    // A message at once: a batch is all due or not at all.
+    let load = format!("{echo} {rate} --rate-batch-bytes 1");
+    let record = measure(&project, "plain", &load);
     let elapsed = figure(&record, Phase::Echo, ELAPSED);
     let three_seconds = 3 * SECOND - SECOND / 20..3 * SECOND + SECOND / 20;
     assert!(three_seconds.contains(&elapsed), "{elapsed} ns");
@@ -206,7 +204,7 @@ fn limits_a_second_hold_over_the_whole_run() {
 
 #[test]
 fn what_could_not_be_sent_when_it_was_due_is_shortfall_and_what_was_sent_is_waited_for() {
-    let _alone = alone();
+    let _alone = alone_at_rest();
     let project = project();
     // Still silent two seconds after the last message was due.
     add_wrong(
@@ -249,7 +247,7 @@ fn bound(server_burn_ns: u64, client_burn_ns: u64) -> (u64, u64, bool) {
 
 #[test]
 fn work_added_to_the_client_sets_the_client_bound_mark() {
-    let _alone = alone();
+    let _alone = alone_at_rest();
     let (server, client, marked) = bound(200_000, 0);
     assert!(!marked && server > 950, "server {server}, client {client}");
     let (server, client, marked) = bound(200_000, 1_000_000);
@@ -261,7 +259,7 @@ fn work_added_to_the_client_sets_the_client_bound_mark() {
 
 #[test]
 fn work_added_to_the_server_takes_the_client_bound_mark_away() {
-    let _alone = alone();
+    let _alone = alone_at_rest();
     let (server, client, marked) = bound(0, 200_000);
     assert!(
         marked && client >= 950,

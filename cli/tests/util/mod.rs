@@ -31,6 +31,37 @@ pub fn alone() -> MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// As [`alone`], on a machine that has come to rest: what was started before may
+/// still be writing. It is waited for once; a machine that is never at rest
+/// fails the tests that need it to be.
+pub fn alone_at_rest() -> MutexGuard<'static, ()> {
+    static PATIENCE_LEFT: Mutex<Duration> = Mutex::new(Duration::from_secs(60));
+    const STRETCH: Duration = Duration::from_millis(300);
+    let guard = alone();
+    let mut left = PATIENCE_LEFT.lock().unwrap_or_else(PoisonError::into_inner);
+    while *left > Duration::ZERO {
+        let before = cpu_ticks();
+        thread::sleep(STRETCH);
+        let after = cpu_ticks();
+        if (after.0 - before.0) * 10 >= (after.1 - before.1) * 9 {
+            break;
+        }
+        *left = left.saturating_sub(STRETCH);
+    }
+    guard
+}
+
+/// Idle ticks and all ticks of all CPUs since the machine started.
+fn cpu_ticks() -> (u64, u64) {
+    let text = fs::read_to_string("/proc/stat").unwrap();
+    let line = text.lines().next().unwrap();
+    let ticks: Vec<u64> = line
+        .split_whitespace()
+        .filter_map(|word| word.parse().ok())
+        .collect();
+    (ticks[3] + ticks[4], ticks.iter().take(8).sum())
+}
+
 /// A project with a profile for `wsbench run`: one connection, nothing to warm
 /// up, the flags say the rest.
 pub fn project() -> Project {
@@ -137,10 +168,14 @@ impl Drop for Running {
         if !matches!(self.child.try_wait(), Ok(Some(_))) {
             let _ = self.child.kill();
             let _ = self.child.wait();
-            // Its keepers end what it started, unless the project ends them first.
+            // Its keepers end what it started; if they do not, a test has failed
+            // already, and nothing may be left of it.
             let deadline = Instant::now() + Duration::from_secs(5);
             while !descendants_in(&self.project).is_empty() && Instant::now() < deadline {
                 thread::sleep(Duration::from_millis(20));
+            }
+            for (pid, _) in descendants_in(&self.project) {
+                signal(pid, "KILL");
             }
         }
     }
@@ -152,15 +187,27 @@ pub fn wsbench(project: &Project, arguments: &str) -> Ended {
     Running::start(project, arguments).expect_end(Duration::from_secs(60))
 }
 
-/// Measures one server; its record.
+/// Measures one server without a failure; its record.
 #[track_caller]
 pub fn measure(project: &Project, name: &str, arguments: &str) -> TrialRecord {
-    let ended = wsbench(project, &format!("run {name} {arguments}"));
-    assert_eq!(ended.code, Some(0), "{}{}", ended.stdout, ended.stderr);
-    let mut records = records(project);
-    records.retain(|record| record.subject.name == name);
-    let newest = records.into_iter().max_by_key(|record| record.run.clone());
-    newest.expect("the record is there")
+    expect_exit_code(0, project, &format!("run {name} {arguments}"));
+    record(project, name)
+}
+
+/// Measures one server that fails in part, which the exit code says; its record.
+#[track_caller]
+pub fn measure_faulty(project: &Project, name: &str, arguments: &str) -> TrialRecord {
+    expect_exit_code(1, project, &format!("run {name} {arguments}"));
+    record(project, name)
+}
+
+/// Runs `wsbench` to its end, which must be this one.
+#[track_caller]
+pub fn expect_exit_code(code: i32, project: &Project, arguments: &str) -> Ended {
+    let ended = wsbench(project, arguments);
+    let (stdout, stderr) = (&ended.stdout, &ended.stderr);
+    assert_eq!(ended.code, Some(code), "{arguments}: {stdout}{stderr}");
+    ended
 }
 
 /// Folders of the project's runs, the oldest first.
