@@ -32,7 +32,7 @@ impl Server {
             .args(switches.split_whitespace())
             .stderr(Stdio::null())
             .spawn()
-            .expect("cargo builds examples before tests");
+            .expect("built by `cargo test`, but not by `cargo test --test NAME`");
         Self { child, port }
     }
 
@@ -153,11 +153,13 @@ fn masked(first: u8, payload: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// Below the range that the kernel takes clients' ports from.
+/// Below the range that the kernel takes clients' ports from, and elsewhere for
+/// each test program, so that two that run at once do not meet.
 fn free_port() -> u16 {
-    static NEXT: AtomicU16 = AtomicU16::new(21_000);
+    static TAKEN: AtomicU16 = AtomicU16::new(0);
+    let first = 12_000 + u16::try_from(std::process::id() % 600).unwrap() * 30;
     loop {
-        let port = NEXT.fetch_add(1, Ordering::Relaxed);
+        let port = first + TAKEN.fetch_add(1, Ordering::Relaxed);
         if TcpListener::bind(("127.0.0.1", port)).is_ok() {
             return port;
         }

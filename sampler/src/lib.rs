@@ -6,9 +6,11 @@
 //!
 //! Measured by `tests/cost.rs`: the CPU time of a process that does nothing but
 //! run a [`SeriesSampler`] at an interval of one second on a process of 10,000
-//! threads, on two CPUs that others kept busy. A reading took 6.8 ms, 0.6 % of
-//! one CPU; the test fails at 2 %. The thread runs on the CPUs of the thread
-//! that starts it.
+//! threads, on two CPUs that others kept busy. A reading took 7 to 10 ms, 0.6
+//! to 0.9 % of one CPU; the test fails at 2 %. Most of it is the kernel adding
+//! up the threads for `/proc/PID/stat`, which is read twice, and stepping over
+//! their numbers in the listing of `/proc`. The thread runs on the CPUs of the
+//! thread that starts it.
 
 mod clock;
 mod error;
