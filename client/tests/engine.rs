@@ -401,3 +401,92 @@ fn a_stop_ends_a_phase_at_once_with_what_was_measured() {
     assert!(metric(&report, "succeeded_count") > 10 && causes(&report).is_empty());
     assert!(engine.run(Phase::Echo, None, &stop, &mut |_| {}).is_err());
 }
+
+#[test]
+fn a_server_that_closes_behind_its_handshake_has_lost_the_connection() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            if let Some(request) = util::read_request(&mut stream) {
+                stream.write_all(welcome(&request).as_bytes()).unwrap();
+            }
+        }
+    });
+    let ports = PortRange {
+        first: port,
+        last: port,
+    };
+    let target = Target {
+        host: "127.0.0.1".into(),
+        ports,
+        path: "/ws".into(),
+    };
+    let mut load = echoes(20, 64, 20);
+    load.echo.as_mut().unwrap().timeout_ms = 400;
+    let reports = run(load, &target);
+    let connect = &reports[&Phase::Connect];
+    assert_eq!(metric(connect, "succeeded_count"), 20);
+    let lost = metric(connect, "connections_lost_count")
+        + metric(&reports[&Phase::Echo], "connections_lost_count");
+    assert_eq!(lost, 20, "{:?}", reports);
+}
+
+#[test]
+fn a_window_that_is_no_multiple_of_the_batch_keeps_every_send_time() {
+    // Each third answer of a connection is half a second late.
+    let target = server(|stream, number, first, payload| {
+        if number % 3 == 2 {
+            sleep(Duration::from_millis(500));
+        }
+        answer(stream, first, payload)
+    });
+    let tp75 = |window| {
+        let mut load = messages(1, 30, window);
+        let rate = load.rate.as_mut().unwrap();
+        (rate.batch_bytes, rate.duration_ms, rate.timeout_ms) = (70 * 3, 2000, 5000);
+        let rate = run(load, &target).remove(&Phase::Rate).unwrap();
+        assert_eq!(metric(&rate, "batch_count"), 3);
+        let histogram = decode_histogram(&rate.histograms["actual_latency_ns"]).unwrap();
+        histogram.value_at_quantile(0.75) as f64 / 1e6
+    };
+    // Two batches are in flight either way, so answers wait for the one before.
+    let (multiple, other) = (tp75(6), tp75(4));
+    assert!(
+        multiple > 900.0 && other > 900.0,
+        "{multiple} ms, {other} ms"
+    );
+}
+
+#[test]
+fn a_peer_that_floods_pings_and_reads_late_ends_the_phase_with_every_echo_counted() {
+    let target = server(|stream, number, first, payload| {
+        if number == 1 {
+            // Answered first, so that the connection is idle while it is flooded.
+            let answered = answer(stream, first, payload);
+            let ping = [&[0x89, 125][..], &[7; 125]].concat().repeat(400);
+            let flooded = (0..40).all(|_| stream.write_all(&ping).is_ok());
+            sleep(Duration::from_millis(300));
+            return answered && flooded;
+        }
+        answer(stream, first, payload)
+    });
+    let mut load = echoes(10, 64, 100);
+    let echo = load.echo.as_mut().unwrap();
+    (echo.limit_per_s, echo.timeout_ms, echo.duration_ms) = (100, 2000, Some(5000));
+    let began = Instant::now();
+    let echo = run(load, &target).remove(&Phase::Echo).unwrap();
+    assert!(
+        began.elapsed() < Duration::from_secs(10),
+        "{:?}",
+        began.elapsed()
+    );
+    let counted = ["succeeded_count", "failed_count", "not_sent_count"];
+    let counted: u64 = counted.iter().map(|name| metric(&echo, name)).sum();
+    assert_eq!(
+        counted,
+        metric(&echo, "planned_count"),
+        "{:?}",
+        echo.metrics
+    );
+}

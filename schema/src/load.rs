@@ -120,6 +120,13 @@ impl Load {
     /// servers are asked to accept.
     pub const PAYLOAD_MAX_BYTES: u32 = 64 << 20;
 
+    /// Attempts after the first, at most.
+    pub const RETRIES_MAX: u16 = u16::MAX;
+    /// Messages a second on one connection, at most: beyond what any loop sends.
+    pub const RATE_MAX_PER_S: u32 = 1_000_000;
+    /// A day.
+    pub const RATE_DURATION_MAX_MS: u64 = 86_400_000;
+
     /// Sixteen hexadecimal digits; equal loads, and only those, share them.
     #[must_use]
     pub fn hash(&self) -> String {
@@ -152,6 +159,15 @@ impl Load {
         }
         positive("dial concurrency", self.dial.concurrency.into())?;
         positive("dial timeout", self.dial.timeout_ms)?;
+        let at_most = |name: &str, value: u64, most: u64| match value > most {
+            true => Err(format!("{name} is {value}; it must be at most {most}")),
+            false => Ok(()),
+        };
+        at_most(
+            "dial retries",
+            self.dial.retries.into(),
+            Self::RETRIES_MAX.into(),
+        )?;
         if let Some(echo) = &self.echo {
             positive("echoes", echo.echoes)?;
             positive("echo timeout", echo.timeout_ms)?;
@@ -166,6 +182,16 @@ impl Load {
                 rate.per_connection_per_s.into(),
             )?;
             positive("rate timeout", rate.timeout_ms)?;
+            at_most(
+                "rate duration in ms",
+                rate.duration_ms,
+                Self::RATE_DURATION_MAX_MS,
+            )?;
+            at_most(
+                "rate messages a second a connection",
+                rate.per_connection_per_s.into(),
+                Self::RATE_MAX_PER_S.into(),
+            )?;
         }
         Ok(())
     }
@@ -218,6 +244,10 @@ mod tests {
         .validate()
         .unwrap_err();
         assert!(error.starts_with("payload is 4294967295 bytes"), "{error}");
+        let mut load = load();
+        load.dial.retries = 65_536;
+        let error = load.validate().unwrap_err();
+        assert_eq!(error, "dial retries is 65536; it must be at most 65535");
     }
 
     #[test]

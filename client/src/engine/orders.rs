@@ -24,7 +24,7 @@ pub fn connect(workers: &[Worker], route: &Arc<Route>, dial: &DialLoad, seed: u6
 }
 
 /// Echoes in flight are split by open connections, and echoes by those in
-/// flight. With fewer in flight than shards, some shards have nothing to do.
+/// flight. Duration and limit hold in the warm-up too. With fewer in flight than shards, some shards have nothing to do.
 pub fn echo(
     workers: &[Worker],
     echo: &EchoLoad,
@@ -51,7 +51,6 @@ pub fn echo(
     }
     let until_ns = echo
         .duration_ms
-        .filter(|_| !warmup)
         .map(|ms| start_ns.saturating_add(ms.saturating_mul(NS_PER_MS)));
     let order = |(echoes, in_flight): (u64, u64)| {
         let per_s = echo.limit_per_s as f64 * echoes as f64 / total.max(1) as f64;
@@ -60,7 +59,7 @@ pub fn echo(
             concurrency: in_flight as u32,
             until_ns,
             timeout_ns: echo.timeout_ms.saturating_mul(NS_PER_MS),
-            limit: (per_s > 0.0 && !warmup).then(|| Limiter::new(per_s, start_ns)),
+            limit: (per_s > 0.0).then(|| Limiter::new(per_s, start_ns)),
             burn_ns,
         }))
     };
@@ -116,14 +115,15 @@ impl RatePlan {
             0 => open,
             asked => asked.min(open),
         };
-        let (each, window) = (rate.per_connection_per_s, rate.window);
-        let batching = Batching::of(frame_bytes, rate.batch_bytes, each, window);
-        let asked = f64::from(each) * f64::from(senders.max(1));
+        let count = f64::from(senders.max(1));
+        let asked = f64::from(rate.per_connection_per_s) * count;
         let per_s = match rate.limit_per_s {
             0 => asked,
             limit => asked.min(limit as f64),
         };
-        let interval_ns = f64::from(batching.batch) * f64::from(senders.max(1)) * 1e9 / per_s;
+        let each = per_s / count;
+        let batching = Batching::of(frame_bytes, rate.batch_bytes, each, rate.window);
+        let interval_ns = f64::from(batching.batch) * 1e9 / each;
         Self {
             senders,
             batching,
@@ -164,6 +164,11 @@ mod tests {
     fn a_limit_stretches_the_interval() {
         let plan = RatePlan::new(&rate(1000), 50, 1032);
         assert_eq!((plan.per_s, plan.interval_ns), (1000.0, 150e6));
+        // A batch is a second's worth of what is sent, not of what was asked for.
+        let plan = RatePlan::new(&rate(50), 50, 1032);
+        assert_eq!((plan.batching.batch, plan.interval_ns), (5, 1e9));
+        let plan = RatePlan::new(&rate(1), 50, 1032);
+        assert_eq!((plan.batching.batch, plan.interval_ns), (1, 10e9));
     }
 
     #[test]

@@ -40,7 +40,9 @@ pub struct Slot<O> {
     /// Where the connection is in its life.
     pub state: State,
     /// Failed attempts to dial it.
-    pub attempts: u8,
+    pub attempts: u16,
+    /// It was idle, but a control frame waits to be written.
+    pub parked: bool,
     /// Where it stands in the stream of answers.
     pub cursor: Cursor,
     /// Template of the next message to send.
@@ -69,6 +71,7 @@ impl<O> Slot<O> {
             stream: None,
             state: State::Unborn,
             attempts: 0,
+            parked: false,
             cursor: Cursor {
                 index: first,
                 offset: 0,

@@ -5,7 +5,7 @@ use super::{Outcome, Workload};
 use crate::cause::{Cause, Causes};
 use crate::engine::clock::now_ns;
 use crate::engine::dial::Route;
-use crate::engine::net::{Net, abort};
+use crate::engine::net::{Net, Reading, abort};
 use crate::engine::slot::{SlotId, State};
 use crate::protocol::handshake::ANSWER_MAX_BYTES;
 use crate::protocol::{Protocol, Welcome};
@@ -85,10 +85,10 @@ impl Connect {
     }
 
     /// Differs for every attempt of every connection.
-    fn nonce(&self, id: SlotId, attempts: u8) -> u64 {
+    fn nonce(&self, id: SlotId, attempts: u16) -> u64 {
         let number = u64::from(self.first_number + id);
         self.seed
-            .wrapping_add(number << 8 | u64::from(attempts))
+            .wrapping_add(number << 16 | u64::from(attempts))
             .wrapping_mul(0x9E37_79B9_7F4A_7C15)
     }
 
@@ -285,6 +285,11 @@ impl<P: Protocol> Workload<P> for Connect {
                 self.succeeded += 1;
                 self.last_success_ns = now;
                 self.latency.saturating_record(now - net.slot(id).since_ns);
+                // If the peer has closed behind its answer, no other event tells.
+                if event.is_read_closed() && matches!(net.read(id, true), Reading::Fault(..)) {
+                    net.close(id);
+                    self.lost += 1;
+                }
             }
             Err(cause) => self.attempt_failed(net, id, cause),
         }

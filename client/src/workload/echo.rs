@@ -115,16 +115,18 @@ impl Echo {
     /// The open connection that has been idle longest. None is left for good
     /// once nothing is in flight either.
     #[inline]
-    fn next_idle<P: Protocol>(&mut self, net: &Net<P>) -> Option<SlotId> {
+    fn next_idle<P: Protocol>(&mut self, net: &mut Net<P>) -> Option<SlotId> {
         loop {
             let Some(id) = self.idle.pop_front() else {
                 self.ended = self.in_flight == 0;
                 return None;
             };
-            // One that still writes a pong is brought back by `drained`.
-            if net.is_open(id) && !net.slots[id as usize].is_writing() {
+            let slot = net.slot(id);
+            if slot.state == State::Open && !slot.is_writing() {
                 return Some(id);
             }
+            // One that still writes a pong is brought back by `drained`.
+            slot.parked = slot.state == State::Open;
         }
     }
 
@@ -183,7 +185,7 @@ impl<P: Protocol> Workload<P> for Echo {
     }
 
     fn drained(&mut self, net: &mut Net<P>, id: SlotId) {
-        if net.slot(id).awaited == 0 {
+        if std::mem::take(&mut net.slot(id).parked) {
             self.idle.push_back(id);
             self.fill(net, now_ns());
         }

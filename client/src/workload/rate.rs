@@ -15,6 +15,8 @@ use wsbench_schema::{latency_histogram, metric};
 /// Due batches are looked for this often: a wake-up for each of 50,000 messages
 /// a second would cost more than the messages.
 const QUANTUM_NS: u64 = 100_000;
+/// Due batches that are sent before answers are looked at again.
+const DUE_AT_ONCE: usize = 4096;
 /// A message sent more than this after it was due is late.
 const LATE_NS: u64 = 1_000_000;
 /// Batches in flight on a connection if the load does not say.
@@ -54,10 +56,10 @@ impl Batching {
     /// Whole frames up to `batch_bytes`, at least one; never more than a second's
     /// worth or than the window.
     #[must_use]
-    pub fn of(frame_bytes: usize, batch_bytes: u32, per_s: u32, window: u32) -> Self {
+    pub fn of(frame_bytes: usize, batch_bytes: u32, per_s: f64, window: u32) -> Self {
         let fitting =
             (batch_bytes as usize / frame_bytes.max(1)).clamp(1, u32::MAX as usize) as u32;
-        let batch = fitting.min(per_s.max(1));
+        let batch = fitting.min((per_s as u32).max(1));
         match window {
             0 => Self {
                 batch,
@@ -70,9 +72,10 @@ impl Batching {
         }
     }
 
-    /// Batches that can be in flight on a connection.
-    fn batches(self) -> usize {
-        (self.window / self.batch).max(1) as usize
+    /// Batches that can be in flight, wholly or in part, on a connection of
+    /// which `due` are ever due.
+    fn ring(self, due: u64) -> usize {
+        u64::from(self.window.div_ceil(self.batch)).min(due).max(1) as usize
     }
 }
 
@@ -98,6 +101,7 @@ pub struct Rate {
     senders: Vec<Sender>,
     /// When each batch in flight was sent: a ring for each connection.
     sent_at_ns: Vec<u64>,
+    ring_len: usize,
     due_over: bool,
     ends_ns: u64,
     tick_at_ns: u64,
@@ -125,6 +129,7 @@ impl Rate {
             schedule: None,
             senders: Vec::new(),
             sent_at_ns: Vec::new(),
+            ring_len: 1,
             due_over: false,
             tick_at_ns: 0,
             sweep_at_ns: 0,
@@ -147,7 +152,7 @@ impl Rate {
     }
 
     fn ring(&self, id: SlotId, batch: u64) -> usize {
-        let batches = self.share.batching.batches();
+        let batches = self.ring_len;
         id as usize * batches + (batch % batches as u64) as usize
     }
 
@@ -237,7 +242,9 @@ impl<P: Protocol> Workload<P> for Rate {
         let schedule = Schedule::new(&senders, interval_ns, start_ns, duration_ns, seed);
         self.connections = senders.len() as u32;
         self.senders = vec![Sender::default(); net.slots.len()];
-        self.sent_at_ns = vec![0; net.slots.len() * self.share.batching.batches()];
+        let due = (duration_ns as f64 / interval_ns) as u64 + 1;
+        self.ring_len = self.share.batching.ring(due);
+        self.sent_at_ns = vec![0; net.slots.len() * self.ring_len];
         for (id, phase_ns) in schedule.phases() {
             self.senders[id as usize].phase_ns = phase_ns;
             self.senders[id as usize].active = true;
@@ -295,13 +302,17 @@ impl<P: Protocol> Workload<P> for Rate {
     }
 
     fn tick(&mut self, net: &mut Net<P>, now_ns: u64) {
-        while let Some((id, _)) = self
-            .schedule
-            .as_mut()
-            .and_then(|schedule| schedule.pop(now_ns))
-        {
+        for _ in 0..DUE_AT_ONCE {
+            let due = self.schedule.as_mut().and_then(|due| due.pop(now_ns));
+            let Some((id, _)) = due else { break };
             self.senders[id as usize].due += 1;
             self.send_due(net, id);
+        }
+        let next_due = self.schedule().and_then(Schedule::next_ns);
+        if now_ns < self.ends_ns && next_due.is_some_and(|due| due <= now_ns) {
+            // Answers have their turn before the rest.
+            self.tick_at_ns = now_ns;
+            return;
         }
         if now_ns >= self.ends_ns {
             // All that was due has had its turn above; what could not go is unsent.
@@ -314,16 +325,13 @@ impl<P: Protocol> Workload<P> for Rate {
             self.sweep_at_ns = now_ns + (self.share.timeout_ns / 16).clamp(1_000_000, 500_000_000);
             self.sweep(net, now_ns);
         }
-        let next_due = self
-            .schedule()
-            .and_then(Schedule::next_ns)
-            .unwrap_or(u64::MAX);
         let end = if self.due_over {
             self.ends_ns + self.share.timeout_ns
         } else {
             self.ends_ns
         };
         self.tick_at_ns = next_due
+            .unwrap_or(u64::MAX)
             .max(now_ns + QUANTUM_NS)
             .min(self.sweep_at_ns)
             .min(end);
@@ -369,8 +377,16 @@ mod tests {
     use super::*;
 
     #[test]
+    fn every_batch_that_may_be_in_flight_has_its_place() {
+        let ring = |batch, window, due| Batching { batch, window }.ring(due);
+        assert_eq!((ring(3, 6, 99), ring(3, 4, 99), ring(5, 5, 99)), (2, 2, 1));
+        assert_eq!(ring(1, u32::MAX, 11), 11, "never more than are due");
+        assert_eq!(ring(9, 9, 0), 1);
+    }
+
+    #[test]
     fn a_batch_is_whole_frames_at_least_one_and_at_most_a_second() {
-        let of = |frame, bytes, per_s, window| Batching::of(frame, bytes, per_s, window);
+        let of = |frame, bytes, per_s, window| Batching::of(frame, bytes, f64::from(per_s), window);
         assert_eq!(
             of(1032, 16_384, 200, 0),
             Batching {

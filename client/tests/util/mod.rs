@@ -39,7 +39,8 @@ pub fn echo(stream: &mut TcpStream, _number: u64, first: u8, payload: &[u8]) -> 
     answer(stream, first, payload)
 }
 
-fn read_request(stream: &mut TcpStream) -> Option<String> {
+/// The head of a request.
+pub fn read_request(stream: &mut TcpStream) -> Option<String> {
     let (mut request, mut byte) = (Vec::new(), [0]);
     while !request.ends_with(b"\r\n\r\n") {
         stream.read_exact(&mut byte).ok()?;
