@@ -255,3 +255,38 @@ impl<P: Protocol> Workload<P> for Echo {
         outcome
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::template::Templates;
+    use crate::protocol::websocket::WebSocket;
+    use std::sync::Arc;
+    use wsbench_schema::MessageKind;
+
+    #[test]
+    fn a_connection_that_wrote_its_pong_while_idle_is_not_queued_twice() {
+        let templates = Arc::new(Templates::new(MessageKind::Binary, 8, 1, 1));
+        let socket = WebSocket::new(templates, true, "h".into(), "/ws".into());
+        let poll = mio::Poll::new().unwrap();
+        let mut net = Net::new(socket, 1, poll.registry().try_clone().unwrap());
+        net.slot(0).state = State::Open;
+        let mut echo = Echo::new(EchoShare {
+            echoes: 9,
+            concurrency: 0,
+            until_ns: None,
+            timeout_ns: 1,
+            limit: None,
+            burn_ns: 0,
+        });
+        echo.begin(&mut net);
+        echo.drained(&mut net, 0);
+        assert_eq!(echo.idle, [0]);
+        // Only one that was passed over comes back.
+        net.slot(0).aside.get_or_insert_default().reply.push(0);
+        assert_eq!(echo.next_idle(&mut net), None);
+        net.slot(0).aside = None;
+        echo.drained(&mut net, 0);
+        assert_eq!(echo.idle, [0]);
+    }
+}
