@@ -102,6 +102,28 @@ fn a_server_that_answers_not_even_the_examination_is_a_failed_row_of_that_stage(
     assert_eq!(failure(&mute).0, "verify");
 }
 
+/// Its answers to the examiner would be in the log if it had been examined.
+#[test]
+fn the_server_that_is_measured_has_seen_no_message_but_those_of_the_load() {
+    let _alone = alone();
+    let project = project();
+    let script = "exec \"$MISBEHAVE\" --sleep-us 1 --log \"$PWD/$$.log\" \"$@\"";
+    project.script("fresh", script);
+    expect_exit_code(0, &project, "run fresh -n 300");
+    let folder = fs::read_dir(project.path("frameworks/foreign/fresh")).unwrap();
+    let files = folder.map(|file| file.unwrap().path());
+    let logs = files.filter(|path| path.extension().is_some_and(|name| name == "log"));
+    let mut answered: Vec<usize> = logs
+        .map(|log| fs::read_to_string(log).unwrap().lines().count())
+        .collect();
+    answered.sort_unstable();
+    let [examined, measured] = answered[..] else {
+        panic!("not two servers: {answered:?}");
+    };
+    assert_eq!(measured, 300);
+    assert!((20..300).contains(&examined), "{examined}");
+}
+
 /// Kills the runner in the midst of the echo phase.
 fn expect_reaped_after_sigkill(switches: &str, processes: usize) {
     let project = project();

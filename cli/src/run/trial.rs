@@ -1,5 +1,5 @@
-//! One trial: a fresh server, verified, loaded by a fresh client phase by phase,
-//! watched from outside. Whatever goes wrong with the subject becomes the
+//! One trial: a server is verified and stopped; a fresh one is loaded by a fresh
+//! client phase by phase, watched from outside. Whatever goes wrong with the subject becomes the
 //! trial's result; everything that was started is stopped and reaped.
 
 mod phases;
@@ -147,11 +147,29 @@ fn blank(bench: &Bench<'_>, job: &Job<'_>) -> TrialRecord {
     }
 }
 
-/// From the start of the server to its end.
+/// Verification has a server process of its own: what the largest cases leave
+/// in a server's buffers would otherwise stand in the memory that is measured.
 fn measure(bench: &Bench<'_>, job: &Job<'_>, record: &mut TrialRecord) -> Result<(), Stop> {
+    with_server(bench, job, record, "verify.log", verify)?;
+    with_server(bench, job, record, "log", load)
+}
+
+/// What is done to a server.
+type Act = fn(&Bench<'_>, &Job<'_>, &mut Server, &mut TrialRecord) -> Result<(), Stop>;
+
+/// From the start of a server to its end.
+fn with_server(
+    bench: &Bench<'_>,
+    job: &Job<'_>,
+    record: &mut TrialRecord,
+    log_extension: &str,
+    act: Act,
+) -> Result<(), Stop> {
+    interruptible(bench)?;
     let stage = "start";
     let argv = job.subject.command(bench.root);
     let ports = ports::free_ports(bench.options.ports, HOST);
+    let log = log(bench, record, log_extension);
     let spec = ServerSpec {
         name: job.subject.name.clone(),
         argv: argv.map_err(|error| Stop::error(stage, &error))?,
@@ -162,15 +180,14 @@ fn measure(bench: &Bench<'_>, job: &Job<'_>, record: &mut TrialRecord) -> Result
         nodelay: bench.options.nodelay,
         max_message: None,
         extra_args: Vec::new(),
-        log: log(bench, record, "log"),
+        log: log.clone(),
         start_timeout: START_TIMEOUT,
     };
     record
         .settings
         .insert("ports".into(), spec.ports.to_string());
     let mut server = Server::start(spec).map_err(|error| Stop::error(stage, &error))?;
-    let result = verify(bench, job, &mut server, record)
-        .and_then(|()| load(bench, job, &mut server, record));
+    let result = act(bench, job, &mut server, record);
     match server.stop() {
         Ok(report) if !report.killed.is_empty() => {
             let killed = report.killed.join(", ");
@@ -185,6 +202,7 @@ fn measure(bench: &Bench<'_>, job: &Job<'_>, record: &mut TrialRecord) -> Result
             job.title
         )),
     }
+    remove_empty(&log);
     result
 }
 
@@ -195,7 +213,6 @@ fn verify(
     record: &mut TrialRecord,
 ) -> Result<(), Stop> {
     let stage = "verify";
-    interruptible(bench)?;
     let address = format!("{HOST}:{}", server.ports().first);
     let address: SocketAddr = address
         .parse()
@@ -230,7 +247,6 @@ fn load(
     server: &mut Server,
     record: &mut TrialRecord,
 ) -> Result<(), Stop> {
-    interruptible(bench)?;
     let first = Phase::Connect.name();
     let broken = |error: anyhow::Error| Stop::error(first, &error);
     let interval = bench.options.sample_interval;
@@ -258,10 +274,15 @@ fn load(
     if result.is_ok() {
         clients.stop();
     }
-    if fs::metadata(&log).is_ok_and(|log| log.len() == 0) {
-        let _ = fs::remove_file(&log);
-    }
+    remove_empty(&log);
     result
+}
+
+/// A log in which nothing stands tells nothing.
+fn remove_empty(log: &Path) {
+    if fs::metadata(log).is_ok_and(|log| log.len() == 0) {
+        let _ = fs::remove_file(log);
+    }
 }
 
 fn interruptible(bench: &Bench<'_>) -> Result<(), Stop> {
