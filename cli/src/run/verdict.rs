@@ -96,7 +96,12 @@ pub fn short(record: &TrialRecord) -> String {
     let shown = phases.into_iter().map(|phase| {
         let count = |name: &str| record.metric(phase, name).unwrap_or(0);
         let (succeeded, elapsed) = (count(metric::SUCCEEDED), count(metric::ELAPSED));
-        let speed = match u128::from(succeeded) * 1_000_000_000 / u128::from(elapsed.max(1)) {
+        // Answers cannot come faster than messages are due, however early the last one is.
+        let time = match phase {
+            Phase::Rate => elapsed.max(count(metric::DURATION)),
+            Phase::Connect | Phase::Warmup | Phase::Echo => elapsed,
+        };
+        let speed = match u128::from(succeeded) * 1_000_000_000 / u128::from(time.max(1)) {
             // Without a time there is no speed.
             _ if elapsed == 0 => "-".into(),
             speed => grouped(speed),
@@ -211,6 +216,19 @@ mod tests {
         assert_eq!(short(&trial), "echo 118,204 TPS  0 failed");
         trial.metrics.clear();
         assert_eq!(short(&trial), "");
+        // The last answer came after 0.98 s of a phase of 1 s, then after 1.25 s.
+        for (elapsed, shown) in [(980_000_000, "980"), (1_250_000_000, "784")] {
+            for (name, value) in [
+                (metric::SUCCEEDED, 980),
+                (metric::ELAPSED, elapsed),
+                (metric::DURATION, 1_000_000_000),
+            ] {
+                trial.metrics.insert(Phase::Rate.metric(name), value);
+            }
+            let expected = format!("rate {shown} messages/s  0 failed");
+            assert_eq!(short(&trial), expected);
+        }
+        trial.metrics.clear();
         let connected = Phase::Connect.metric(metric::SUCCEEDED);
         trial.metrics.insert(connected, 5);
         assert_eq!(short(&trial), "connect - connections/s  0 failed");
