@@ -113,7 +113,7 @@ impl<'a> Block<'a> {
         self.line("Payload", self.record.load.payload_bytes);
         self.figure("DURATION", metric::DURATION, Unit::Duration);
         self.stat("INTENDED", stats::intended_rate, Unit::PerSecond);
-        self.stat("ACHIEVED", stats::tps, Unit::PerSecond);
+        self.stat("ACHIEVED", stats::achieved_rate, Unit::PerSecond);
         self.stat("EchoEER", stats::eer, Unit::Ratio);
         self.count("PACKET SENT", metric::SENT);
         self.figure("BYTES SENT", metric::SENT_BYTES, Unit::Bytes);

@@ -87,6 +87,7 @@ fn recorded(row: &Row<'_>) -> BTreeSet<Flag> {
         .map(|(name, reason)| match name.as_str() {
             mark::SHARED_CPUS => Flag::new("S", format!("server and client shared CPUs: {reason}")),
             mark::UNVERIFIED => Flag::new("U", format!("timed although unverified: {reason}")),
+            mark::CONNECTIONS_LOST => Flag::new("L", format!("connections were lost: {reason}")),
             other => Flag::new(other, reason.as_str()),
         })
         .collect()
@@ -147,6 +148,7 @@ mod tests {
     fn bound(phase: Phase) -> TrialRecord {
         let mut trial = example::trial("axum", 1);
         for (name, value) in [
+            (metric::ELAPSED, 1_000_000_000),
             (metric::CLIENT_CPU, 1_000_000_000),
             (metric::CLIENT_WINDOW, 1_000_000_000),
             (metric::CLIENT_CPUS, 1),
@@ -173,6 +175,21 @@ mod tests {
             .marks
             .insert(mark::CLIENT_BOUND.into(), "echo only".into());
         assert_eq!(symbols_of(&[trial], Phase::Rate), "");
+    }
+
+    #[test]
+    fn lost_connections_are_marked_and_explained_by_the_record() {
+        let mut trial = example::trial("axum", 1);
+        let reason = "connect: 50 of 1000";
+        trial
+            .marks
+            .insert(mark::CONNECTIONS_LOST.into(), reason.into());
+        assert_eq!(symbols_of(&[trial.clone()], Phase::Echo), "L");
+        let subject = Subject::new("axum", vec![trial.clone()], Vec::new()).unwrap();
+        assert_eq!(
+            explanations(&[row(&subject, &trial, Phase::Echo)]),
+            ["L (axum): connections were lost: connect: 50 of 1000"]
+        );
     }
 
     #[test]

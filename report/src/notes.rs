@@ -99,8 +99,11 @@ fn retries(row: &Row<'_>) -> Option<String> {
 fn lost_connections(row: &Row<'_>) -> Option<String> {
     let lost = counted(row, metric::CONNECTIONS_LOST);
     let name = &row.subject.name;
-    let applies = lost > 0 && row.phase != Phase::Connect;
-    applies.then(|| format!("{name}: {lost} connections lost on the way."))
+    let when = match row.phase {
+        Phase::Connect => "after they were established",
+        Phase::Warmup | Phase::Echo | Phase::Rate => "on the way",
+    };
+    (lost > 0).then(|| format!("{name}: {lost} connections lost {when}."))
 }
 
 #[cfg(test)]
@@ -153,6 +156,17 @@ mod tests {
         assert_eq!(notes[0], "axum: 9 failed (lost 5, wrong payload 4).");
         assert_eq!(notes[1], "axum: 2 connections lost on the way.");
         assert_eq!(notes[2..], [ROUNDS]);
+    }
+
+    #[test]
+    fn connections_lost_after_the_dial_are_told() {
+        let figures = [("connections_lost_count", 50)];
+        let trial = with(example::trial("axum", 1), Phase::Connect, &figures);
+        let told = notes(&["axum"], &[trial], Phase::Connect);
+        assert_eq!(
+            told,
+            ["axum: 50 connections lost after they were established."]
+        );
     }
 
     #[test]

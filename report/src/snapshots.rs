@@ -108,6 +108,26 @@ fn block_of_a_trial() {
     assert!(!block(&trial, false).contains("TP50"));
 }
 
+/// 50,000 messages were due in 10 s; the last answer came after 9.5 s.
+#[test]
+fn an_early_last_answer_is_no_speed() {
+    let mut early = example::trial("axum", 1);
+    let elapsed = Phase::Rate.metric(metric::ELAPSED);
+    early.metrics.insert(elapsed, 9_500_000_000);
+    let text = block(&early, false);
+    assert!(text.contains("ACHIEVED : 5000\n"), "{text}");
+    let plan = example::plan(&["axum"], 1);
+    let text = Report::new(&plan, &[early]).unwrap().markdown();
+    let table = &text[text.find("### BenchRate").unwrap()..];
+    let cells = |prefix: &str| -> Vec<&str> {
+        let line = table.lines().find(|line| line.starts_with(prefix));
+        line.unwrap().split('|').map(str::trim).collect()
+    };
+    let names = cells("| Framework");
+    let column = names.iter().position(|name| *name == "Achieved msg/s");
+    assert_eq!(cells("| axum")[column.unwrap()], "5000");
+}
+
 #[test]
 fn block_of_a_trial_that_died() {
     let mut died = example::trial("axum", 1);

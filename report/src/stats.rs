@@ -38,10 +38,13 @@ pub fn client_cpu_avg(trial: &TrialRecord, phase: Phase) -> Option<f64> {
     quotient(cpu * 100.0, metric(trial, phase, metric::CLIENT_WINDOW)?)
 }
 
-/// Successes a second for each percent of the server's CPU: TPS / CPU Avg.
+/// Successes for each hundredth of a second of the server's CPU. TPS / CPU Avg
+/// is the same where both cover the same time; they do not where the phase ends
+/// with waiting for what was lost, and waiting is no matter of efficiency.
 #[must_use]
 pub fn eer(trial: &TrialRecord, phase: Phase) -> Option<f64> {
-    quotient(tps(trial, phase)?, cpu_avg(trial, phase)?)
+    let succeeded = metric(trial, phase, metric::SUCCEEDED)?;
+    quotient(succeeded * 1e7, metric(trial, phase, metric::SERVER_CPU)?)
 }
 
 /// The readings of a series; none if it was not kept.
@@ -62,16 +65,20 @@ fn cpu_readings(trial: &TrialRecord, phase: Phase) -> impl Iterator<Item = f64> 
     readings(trial, phase, metric::SERVER_CPU_SERIES).map(|millipercent| millipercent / 1000.0)
 }
 
-/// The least busy reading of the series, in percent of one CPU.
+/// The least busy reading of the series or the average if that is less, in
+/// percent of one CPU: few readings can miss what the edges saw.
 #[must_use]
 pub fn cpu_min(trial: &TrialRecord, phase: Phase) -> Option<f64> {
-    cpu_readings(trial, phase).reduce(f64::min)
+    let lowest = cpu_readings(trial, phase).reduce(f64::min)?;
+    Some(cpu_avg(trial, phase).map_or(lowest, |average| average.min(lowest)))
 }
 
-/// The busiest reading of the series, in percent of one CPU.
+/// The busiest reading of the series or the average if that is more, in percent
+/// of one CPU.
 #[must_use]
 pub fn cpu_max(trial: &TrialRecord, phase: Phase) -> Option<f64> {
-    cpu_readings(trial, phase).reduce(f64::max)
+    let highest = cpu_readings(trial, phase).reduce(f64::max)?;
+    Some(cpu_avg(trial, phase).map_or(highest, |average| average.max(highest)))
 }
 
 /// Resident memory: the readings of the series and both edges.
@@ -137,6 +144,16 @@ pub fn intended_rate(trial: &TrialRecord, phase: Phase) -> Option<f64> {
     quotient(due * 1e9, metric(trial, phase, metric::DURATION)?)
 }
 
+/// Messages answered rightly a second, while messages were due or until the last
+/// answer, whichever took longer: an early last answer is no speed.
+#[must_use]
+pub fn achieved_rate(trial: &TrialRecord, phase: Phase) -> Option<f64> {
+    let succeeded = metric(trial, phase, metric::SUCCEEDED)?;
+    let elapsed = metric(trial, phase, metric::ELAPSED)?;
+    let due = metric(trial, phase, metric::DURATION)?;
+    quotient(succeeded * 1e9, elapsed.max(due))
+}
+
 /// The value in the middle; the mean of the two middle ones of an even number.
 #[must_use]
 pub fn median(values: impl IntoIterator<Item = f64>) -> Option<f64> {
@@ -155,8 +172,9 @@ mod tests {
     use super::*;
     use crate::example;
 
-    const EVERY: [Stat; 13] = [
+    const EVERY: [Stat; 14] = [
         tps,
+        achieved_rate,
         cpu_avg,
         client_cpu_avg,
         eer,
@@ -192,6 +210,10 @@ mod tests {
             (Phase::Connect, metric::SUCCEEDED, 100),
             (Phase::Rate, metric::PLANNED, 500),
             (Phase::Rate, metric::DURATION, 2_000_000_000),
+            (Phase::Rate, metric::SUCCEEDED, 500),
+            (Phase::Rate, metric::ELAPSED, 1_950_000_000),
+            (Phase::Rate, metric::SERVER_CPU, 200_000_000),
+            (Phase::Rate, metric::SERVER_WINDOW, 2_000_000_000),
         ];
         for (phase, name, value) in figures {
             trial.metrics.insert(phase.metric(name), value);
@@ -205,7 +227,11 @@ mod tests {
     }
 
     fn expect(stat: Stat, phase: Phase, expected: f64) {
-        let value = stat(&trial(), phase).expect("measured");
+        expect_of(&trial(), stat, phase, expected);
+    }
+
+    fn expect_of(trial: &TrialRecord, stat: Stat, phase: Phase, expected: f64) {
+        let value = stat(trial, phase).expect("measured");
         assert!(
             (value - expected).abs() < 1e-9 * expected.abs(),
             "{value} is not {expected}"
@@ -217,13 +243,79 @@ mod tests {
         expect(tps, Phase::Echo, 2000.0);
         expect(cpu_avg, Phase::Echo, 80.0);
         expect(client_cpu_avg, Phase::Echo, 50.0);
-        expect(eer, Phase::Echo, 25.0);
+        expect(eer, Phase::Echo, 12.5); // 1,000 / 0.8 s / 100
+        expect(eer, Phase::Rate, 25.0); // 500 / 0.2 s / 100
         expect(cpu_min, Phase::Echo, 79.0);
         expect(cpu_max, Phase::Echo, 81.0);
         expect(server_cpu_per_message, Phase::Echo, 800_000.0);
         expect(client_cpu_per_message, Phase::Echo, 250_000.0);
         expect(memory_per_connection, Phase::Echo, 6000.0);
         expect(intended_rate, Phase::Rate, 250.0);
+    }
+
+    #[test]
+    fn without_an_idle_tail_eer_is_tps_by_cpu_avg() {
+        let mut trial = trial();
+        let name = Phase::Echo.metric(metric::SERVER_WINDOW);
+        trial.metrics.insert(name, 500_000_000);
+        // 2,000 TPS / 160 %
+        expect_of(&trial, tps, Phase::Echo, 2000.0);
+        expect_of(&trial, cpu_avg, Phase::Echo, 160.0);
+        expect_of(&trial, eer, Phase::Echo, 12.5);
+    }
+
+    #[test]
+    fn waiting_for_a_lost_echo_changes_no_efficiency() {
+        let mut trial = trial();
+        for window_ns in [500_000_000, 5_500_000_000] {
+            for phase in [Phase::Echo, Phase::Rate] {
+                let name = phase.metric(metric::SERVER_WINDOW);
+                trial.metrics.insert(name, window_ns);
+            }
+            expect_of(&trial, eer, Phase::Echo, 12.5);
+            expect_of(&trial, eer, Phase::Rate, 25.0);
+        }
+    }
+
+    #[test]
+    fn answers_are_not_faster_than_messages_were_due() {
+        let mut trial = trial();
+        // The last of 500 answers after 1.95 s of 2 s: 250 a second were due.
+        expect_of(&trial, achieved_rate, Phase::Rate, 250.0);
+        let name = Phase::Rate.metric(metric::ELAPSED);
+        trial.metrics.insert(name.clone(), 2_500_000_000);
+        expect_of(&trial, achieved_rate, Phase::Rate, 200.0);
+        trial.metrics.remove(&name);
+        assert_eq!(achieved_rate(&trial, Phase::Rate), None);
+    }
+
+    #[test]
+    fn the_average_lies_between_the_extremes() {
+        let mut trial = trial();
+        let name = Phase::Echo.metric(metric::SERVER_CPU);
+        for (cpu_ns, lowest, highest) in [
+            (770_000_000, 77.0, 81.0),
+            (830_000_000, 79.0, 83.0),
+            (800_000_000, 79.0, 81.0),
+        ] {
+            trial.metrics.insert(name.clone(), cpu_ns);
+            expect_of(&trial, cpu_min, Phase::Echo, lowest);
+            expect_of(&trial, cpu_max, Phase::Echo, highest);
+        }
+    }
+
+    #[test]
+    fn without_readings_there_are_no_extremes_and_without_an_average_only_readings() {
+        let mut trial = trial();
+        let name = Phase::Echo.metric(metric::SERVER_CPU);
+        trial.metrics.remove(&name);
+        expect_of(&trial, cpu_min, Phase::Echo, 79.0);
+        expect_of(&trial, cpu_max, Phase::Echo, 81.0);
+        let mut trial = self::trial();
+        trial.series.clear();
+        expect_of(&trial, cpu_avg, Phase::Echo, 80.0);
+        assert_eq!(cpu_min(&trial, Phase::Echo), None);
+        assert_eq!(cpu_max(&trial, Phase::Echo), None);
     }
 
     #[test]

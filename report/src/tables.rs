@@ -110,7 +110,7 @@ const CPU_AND_MEMORY: [Column; 6] = [
 const SORTED_BY_TPS: &str =
     "Sorted by TPS; the yardstick `floor`, the least an echo can cost, stands last.";
 const CPU_AND_MEMORY_MEAN: &str = "CPU in percent of one CPU, memory resident (RSS), both of the server's process tree. CPU Avg is exact, \
-from the CPU clocks at both edges of the phase; CPU Min and Max are of the readings between them. \
+from the CPU clocks at both edges of the phase; CPU Min and Max are of the readings between them and of the average. \
 MEM Min, Avg and Max are of the readings and of both edges.";
 const PERCENTILES: &str = "TP99 is the latency that 99 % of the samples do not exceed, to three significant digits; `-` where \
 the samples are too few to have one beyond it (1,000 are needed for TP99.9).";
@@ -203,7 +203,7 @@ fn echo() -> Table {
         .concat(),
         definitions: &[
             SORTED_BY_TPS,
-            "TPS = echoes answered rightly / time from the start to the last of them (Used). EER = TPS / CPU Avg.",
+            "TPS = echoes answered rightly / time from the start to the last of them (Used). EER = Success / CPU time of the server in the phase, in hundredths of a second: TPS / CPU Avg, but for time spent waiting for lost echoes.",
             "Total: echoes planned. Failed: echoes sent and not answered rightly. Not sent: echoes that no connection was left to carry.",
             CPU_AND_MEMORY_MEAN,
             "Server CPU/msg = CPU time of the server in the phase / Success: the figure that survives a noisy machine. \
@@ -248,7 +248,7 @@ fn rate() -> Table {
             Cell::of(row.median(stats::intended_rate), Unit::PerSecond)
         }),
         column("Achieved msg/s", |row| {
-            Cell::of(row.median(stats::tps), Unit::PerSecond)
+            Cell::of(row.median(stats::achieved_rate), Unit::PerSecond)
         }),
         column("TP50 intended", |row| {
             latency(row, INTENDED, |l| l.percentile_ns(500))
@@ -286,11 +286,11 @@ fn rate() -> Table {
         order: |row| row.median(stats::eer),
         columns: [&original[..], &CPU_AND_MEMORY, &ours].concat(),
         definitions: &[
-            "Sorted by EchoEER = messages answered a second / CPU Avg; the yardstick `floor` stands last.",
+            "Sorted by EchoEER = Packet Recv / CPU time of the server in the phase, in hundredths of a second; the yardstick `floor` stands last.",
             "Packet Recv: messages answered rightly. Bytes both ways include the framing. SendRate: messages a second \
              asked of each connection. Duration: how long messages were due.",
-            "Intended msg/s = messages that became due / Duration. Achieved msg/s = messages answered rightly / time from \
-             the start to the last of them.",
+            "Intended msg/s = messages that became due / Duration. Achieved msg/s = messages answered rightly / Duration, \
+             or the time from the start to the last of them if that is longer.",
             "Intended latency runs from the moment a message was due, actual latency from the moment it was sent: a \
              server that stalls hides in the second and not in the first.",
             "Late: sent more than 1 ms after it was due. Shortfall: due and never sent.",
