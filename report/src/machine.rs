@@ -140,12 +140,16 @@ fn versions(trials: &[&TrialRecord]) -> String {
 }
 
 /// Of the plan, then of the trials; a setting that is not the same in all of
-/// them (such as ports) is left to the records. The versions of subjects and the
+/// them (such as ports) is left to the records. The programs of subjects and the
 /// machine, which a plan holds for its resumption, stand above these.
 fn settings(plan: &RunPlan, trials: &[&TrialRecord]) -> String {
     let mut settings: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     let all = trials.iter().flat_map(|trial| &trial.settings);
-    let stands_above = |name: &str| name.starts_with("version.") || name.starts_with("machine.");
+    let stands_above = |name: &str| {
+        // The hash of a program is for resuming and for checking, not for reading.
+        let hidden = ["version.", "machine.", "binary."];
+        name == "binary" || hidden.iter().any(|prefix| name.starts_with(prefix))
+    };
     let all = plan.settings.iter().chain(all);
     for (name, value) in all.filter(|(name, _)| !stands_above(name)) {
         settings.entry(name).or_default().insert(value);
@@ -335,6 +339,9 @@ mod tests {
         let mut first = example::trial("axum", 1);
         first.settings.insert("ports".into(), "10011-10020".into());
         first.settings.insert("version.axum".into(), "axum".into());
+        first.settings.insert("binary".into(), "0123".into());
+        let hash = "binary.axum".to_owned();
+        first.settings.insert(hash, "0123".into());
         let kernel = "machine.kernel".to_owned();
         first.settings.insert(kernel, "Linux 6.18.0".into());
         let heading = Heading::new(&example::plan(&["axum"], 2), &[&first, &other]);

@@ -46,8 +46,8 @@ struct Row {
 }
 
 impl Row {
-    fn new(subject: &Subject, examined: anyhow::Result<Examination>) -> Self {
-        let (name, version) = (subject.name.clone(), subject.version());
+    fn new(root: &Root, subject: &Subject, examined: anyhow::Result<Examination>) -> Self {
+        let (name, version) = (subject.name.clone(), subject.program_version(root));
         match examined {
             Ok(examination) => Self {
                 name,
@@ -114,7 +114,7 @@ pub fn run(Args { names, json }: Args) -> anyhow::Result<ExitCode> {
     }
     let mut rows = Vec::new();
     for subject in subjects {
-        let row = Row::new(subject, examine(&root, subject));
+        let row = Row::new(&root, subject, examine(&root, subject));
         if !json {
             eprintln!("{}: {}", row.name, row.cells()[2..].join(" "));
         }

@@ -13,6 +13,7 @@ use crate::run::plan::{self, Planned};
 use crate::run::setup::{Request, Setup};
 use crate::run::trial::{self, Bench, Job};
 use crate::run::verdict;
+use crate::subject::State;
 use anyhow::Context as _;
 use std::collections::BTreeMap;
 use std::fs;
@@ -49,7 +50,7 @@ pub fn run(root: &Root, request: &Request, around: &Around<'_>) -> anyhow::Resul
     let todo = todo(&setup);
     announce(root, &setup, &todo);
     let unbuilt = build(root, &setup, &todo, around.build, &interrupt);
-    setup.read_versions();
+    setup.read_programs(root)?;
     setup.save()?;
     let interrupted = interrupt.pressed() || !measure(root, &setup, &todo, &unbuilt, &interrupt)?;
     let failed = report(root, &setup, around)?;
@@ -151,6 +152,7 @@ fn build(
 ) -> BTreeMap<usize, String> {
     let mut unbuilt = BTreeMap::new();
     if !wanted {
+        note_stale(root, setup, todo);
         return unbuilt;
     }
     for (index, subject) in setup.subjects.iter().enumerate() {
@@ -178,6 +180,19 @@ fn build(
         }
     }
     unbuilt
+}
+
+/// Whoever does not want to build may not know what that leaves.
+fn note_stale(root: &Root, setup: &Setup, todo: &[Planned]) {
+    for (index, subject) in setup.subjects.iter().enumerate() {
+        let is_measured = todo.iter().any(|trial| trial.subject == index);
+        if is_measured && subject.state(root) == State::Stale {
+            let name = &subject.name;
+            note(format_args!(
+                "{name} is older than its sources and measured as it is (run: wsbench build {name})"
+            ));
+        }
+    }
 }
 
 /// Makes the trials; false if the user interrupted them.

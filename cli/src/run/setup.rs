@@ -51,7 +51,7 @@ pub struct Setup {
     pub folder: PathBuf,
     /// In the plan's order.
     pub subjects: Vec<Subject>,
-    /// Of the subjects, in the same order.
+    /// Of the subjects, in the same order, once the programs are read.
     pub versions: Vec<String>,
     /// Everything that the user chose.
     pub options: Options,
@@ -95,9 +95,8 @@ impl Setup {
             }
         }
         let subjects: Vec<Subject> = catalog.select(names)?.into_iter().cloned().collect();
-        let versions: Vec<String> = subjects.iter().map(Subject::version).collect();
         let machine = machine::describe();
-        let plan = planned(request, &options, &subjects, &versions, &machine, &saved)?;
+        let plan = planned(request, &options, &subjects, &machine, &saved)?;
         let harness = machine::harness_revision(root);
         let (folder, finished) = match saved {
             Some((saved, folder)) => {
@@ -110,7 +109,7 @@ impl Setup {
             plan,
             folder,
             subjects,
-            versions,
+            versions: Vec::new(),
             options,
             machine,
             harness,
@@ -129,27 +128,55 @@ impl Setup {
             .with_context(|| format!("cannot write to the results folder {folder}"))
     }
 
-    /// Reads the versions again once everything is built: building renews the
-    /// lock file of a folder that was copied, and with it what is measured.
-    pub fn read_versions(&mut self) {
-        self.versions = self.subjects.iter().map(Subject::version).collect();
-        for (subject, version) in self.subjects.iter().zip(&self.versions) {
-            let setting = version_setting(subject);
-            self.plan.settings.insert(setting, version.clone());
+    /// Reads what the programs are, once everything is built that is built.
+    ///
+    /// # Errors
+    /// If the run was begun with another program of a subject.
+    pub fn read_programs(&mut self, root: &Root) -> anyhow::Result<()> {
+        self.versions.clear();
+        let mut differences = Vec::new();
+        for subject in &self.subjects {
+            let version = subject.program_version(root);
+            let facts = [
+                (VERSION, Some(version.clone())),
+                (PROGRAM, subject.program_hash(root)),
+            ];
+            self.versions.push(version);
+            for (what, now) in facts {
+                let Some(now) = now else { continue };
+                let setting = format!("{what}.{}", subject.name);
+                let saved = self.plan.settings.insert(setting, now.clone());
+                if let Some(saved) = saved.filter(|saved| *saved != now) {
+                    let name = &subject.name;
+                    differences.push(format!("the {what} of {name} was {saved}, is {now}"));
+                }
+            }
         }
+        refuse(&self.plan.run, &differences)
     }
 }
 
-/// Name of the setting that holds a subject's version.
-fn version_setting(subject: &Subject) -> String {
-    format!("version.{}", subject.name)
+/// Name of the setting of a record that holds its program's hash; in a plan,
+/// `binary.<subject>`.
+pub const PROGRAM: &str = "binary";
+/// `version.<subject>` in a plan.
+const VERSION: &str = "version";
+
+/// What the plan of an interrupted run says about the programs that were
+/// measured. How they are now is only known when they are built.
+fn programs(saved: &RunPlan) -> impl Iterator<Item = (String, String)> {
+    let settings = saved.settings.iter();
+    let of_programs = settings.filter(|(name, _)| {
+        let what = name.split_once('.').map(|(what, _)| what);
+        what == Some(PROGRAM) || what == Some(VERSION)
+    });
+    of_programs.map(|(name, value)| (name.clone(), value.clone()))
 }
 
 fn planned(
     request: &Request,
     options: &Options,
     subjects: &[Subject],
-    versions: &[String],
     machine: &Machine,
     saved: &Option<(RunPlan, PathBuf)>,
 ) -> anyhow::Result<RunPlan> {
@@ -162,9 +189,7 @@ fn planned(
     let rounds = request.rounds.or(saved.map(|plan| plan.rounds));
     let seed = request.seed.or(saved.map(|plan| plan.seed));
     let mut settings = options.settings();
-    for (subject, version) in subjects.iter().zip(versions) {
-        settings.insert(version_setting(subject), version.clone());
-    }
+    settings.extend(saved.into_iter().flat_map(programs));
     settings.extend(machine_settings(machine)?);
     Ok(RunPlan {
         schema: SCHEMA_VERSION,
@@ -203,12 +228,14 @@ fn machine_settings(machine: &Machine) -> anyhow::Result<BTreeMap<String, String
 }
 
 fn refuse_another(saved: &RunPlan, now: &RunPlan) -> anyhow::Result<()> {
-    let differences = resume::differences(saved, now);
+    refuse(&saved.run, &resume::differences(saved, now))
+}
+
+fn refuse(run: &str, differences: &[String]) -> anyhow::Result<()> {
     if !differences.is_empty() {
         bail!(
-            "run {} cannot be resumed, because it would not be the same run: {} \
+            "run {run} cannot be resumed, because it would not be the same run: {} \
              (start a new one: wsbench run)",
-            saved.run,
             differences.join("; ")
         );
     }
@@ -316,13 +343,38 @@ mod tests {
         let project = project();
         let first = Setup::new(&project.root, &request()).unwrap();
         assert!(first.plan.settings.contains_key("machine.kernel"));
-        assert!(first.plan.settings.contains_key("version.alpha"));
         assert!(
             !first
                 .plan
                 .settings
                 .contains_key("machine.nofile_hard_count")
         );
-        assert_eq!(first.versions.len(), 2);
+    }
+
+    #[test]
+    fn a_run_is_not_resumed_with_another_program_of_a_subject() {
+        let project = project();
+        project.script("output/bin/alpha", "echo alpha 9");
+        let read = |request: &Request| {
+            let mut setup = Setup::new(&project.root, request)?;
+            setup.read_programs(&project.root)?;
+            anyhow::Ok(setup)
+        };
+        let first = read(&request()).unwrap();
+        assert_eq!(first.versions, ["alpha 9", "beta (no Cargo.lock)"]);
+        assert_eq!(first.plan.settings["version.alpha"], "alpha 9");
+        assert_eq!(first.plan.settings["binary.alpha"].len(), 16);
+        assert!(!first.plan.settings.contains_key("binary.beta"));
+        first.save().unwrap();
+        assert_eq!(read(&resumed()).unwrap().plan, first.plan);
+        // Of the same version, as it says, but another program.
+        project.script("output/bin/alpha", "echo alpha 9; exit 0");
+        let error = read(&resumed()).unwrap_err().to_string();
+        assert!(error.contains("cannot be resumed"), "{error}");
+        let was = &first.plan.settings["binary.alpha"];
+        let expected = format!("the binary of alpha was {was}, is ");
+        assert!(error.contains(&expected), "{error}");
+        assert!(!error.contains("version"), "{error}");
+        assert!(!error.contains("beta"), "{error}");
     }
 }

@@ -12,6 +12,7 @@ use crate::root::Root;
 use crate::run::id::Utc;
 use crate::run::interrupt::Interrupt;
 use crate::run::options::Options;
+use crate::run::setup;
 use crate::run::verdict;
 use crate::server::{Server, ServerSpec};
 use crate::subject::Subject;
@@ -117,6 +118,11 @@ fn blank(bench: &Bench<'_>, job: &Job<'_>) -> TrialRecord {
     let subject = job.subject;
     let mut settings = bench.options.settings();
     settings.extend(subject.settings());
+    // Of the program that is about to be started, whatever was built before.
+    let program = subject.program_hash(bench.root);
+    if let Some(hash) = program.filter(|_| job.unbuilt.is_none()) {
+        settings.insert(setup::PROGRAM.into(), hash);
+    }
     TrialRecord {
         schema: SCHEMA_VERSION,
         run: bench.run.into(),

@@ -105,7 +105,7 @@ fn one(
     let status = Status {
         name: subject.name.clone(),
         variant: subject.variant.clone(),
-        version: subject.version(),
+        version: subject.program_version(root),
         language: subject.language.clone(),
         pid,
         ports,

@@ -16,9 +16,15 @@ pub use state::State;
 
 use crate::root::Root;
 use anyhow::bail;
+use sha2::{Digest as _, Sha256};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::fs;
 use std::path::PathBuf;
+use std::time::Duration;
+
+/// A program asked for its version must answer in this time.
+const VERSION_WITHIN: Duration = Duration::from_secs(5);
 
 /// One server under test.
 #[derive(Clone, Debug)]
@@ -108,6 +114,30 @@ impl Subject {
         }
     }
 
+    /// Name and version of what the built program says it is (`--version`). The
+    /// lock file may have changed since it was built, and stands in only if there
+    /// is no program or it does not say. Of a foreign subject, as [`Self::version`].
+    pub fn program_version(&self, root: &Root) -> String {
+        let binary = self.binary(root);
+        if matches!(self.kind, Kind::Foreign(_)) || !binary.is_file() {
+            return self.version();
+        }
+        let args = ["--version".to_owned()];
+        program::first_line(&binary, &args, &self.folder, VERSION_WITHIN)
+            .unwrap_or_else(|_| self.version())
+    }
+
+    /// What tells the built program of a Rust subject from any other: 16 hex
+    /// digits of its SHA-256. `None` if there is none that can be read.
+    pub fn program_hash(&self, root: &Root) -> Option<String> {
+        if matches!(self.kind, Kind::Foreign(_)) {
+            return None;
+        }
+        let bytes = fs::read(self.binary(root)).ok()?;
+        let digest = Sha256::digest(bytes);
+        Some(digest.iter().take(8).map(|b| format!("{b:02x}")).collect())
+    }
+
     /// Whether it can be run now.
     pub fn state(&self, root: &Root) -> State {
         state::of(self, root)
@@ -171,6 +201,29 @@ mod tests {
             ]
         );
         assert!(catalog.find("alpha").unwrap().settings().is_empty());
+    }
+
+    #[test]
+    fn the_version_is_what_the_program_says_and_else_the_lock_files() {
+        let project = Project::new();
+        let folder = project.rust("alpha");
+        let lock = "[[package]]\nname = \"alpha\"\nversion = \"0.1.0\"\n";
+        std::fs::write(folder.join("Cargo.lock"), lock).unwrap();
+        let catalog = project.catalog();
+        let alpha = catalog.find("alpha").unwrap();
+        let version = || alpha.program_version(&project.root);
+        let hash = || alpha.program_hash(&project.root);
+        assert_eq!((version(), hash()), ("alpha 0.1.0".into(), None));
+        project.script(
+            "output/bin/alpha",
+            "test \"$*\" = --version && echo alpha 9",
+        );
+        assert_eq!(version(), "alpha 9");
+        let first = hash().unwrap();
+        assert_eq!(first.len(), 16);
+        project.script("output/bin/alpha", "exit 2");
+        assert_eq!(version(), "alpha 0.1.0");
+        assert_ne!(hash().unwrap(), first);
     }
 
     #[test]
