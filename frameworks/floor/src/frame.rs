@@ -10,7 +10,11 @@ const BINARY: u8 = 2;
 const CLOSE: u8 = 8;
 const PING: u8 = 9;
 const PONG: u8 = 10;
+/// No message can be longer, whatever is allowed: lengths are added up.
+pub const LONGEST: usize = isize::MAX as usize / 2;
 const LONGEST_CONTROL: usize = 125;
+/// Unmasked at once; a multiple of the key's length.
+const BLOCK: usize = 32;
 
 /// What [`echo`] made of the bytes it was given.
 pub struct Echo {
@@ -33,13 +37,15 @@ struct Frame {
 
 enum Parsed {
     Frame(Frame),
-    Incomplete { length: usize },
+    /// Its payload ends behind what is here.
+    Cut(Frame),
+    Incomplete,
     Refused,
 }
 
 /// Answers every whole frame in `bytes` from `start` on, and lays the answers one
-/// behind the other.
-pub fn echo(bytes: &mut [u8], start: usize, max_message: usize) -> Echo {
+/// behind the other. Of the first one's payload, `unmasked` bytes are so already.
+pub fn echo(bytes: &mut [u8], start: usize, mut unmasked: usize, max_message: usize) -> Echo {
     let mut echo = Echo {
         answers: 0..0,
         consumed: start,
@@ -49,10 +55,11 @@ pub fn echo(bytes: &mut [u8], start: usize, max_message: usize) -> Echo {
     while !echo.last {
         let frame = match parse(bytes, echo.consumed, max_message) {
             Parsed::Frame(frame) => frame,
-            Parsed::Incomplete { length } => {
-                echo.next_frame = length;
+            Parsed::Cut(frame) => {
+                echo.next_frame = frame.payload.end - echo.consumed;
                 break;
             }
+            Parsed::Incomplete => break,
             Parsed::Refused => {
                 echo.last = true;
                 break;
@@ -60,11 +67,12 @@ pub fn echo(bytes: &mut [u8], start: usize, max_message: usize) -> Echo {
         };
         echo.consumed = frame.payload.end;
         echo.last = frame.opcode == CLOSE;
+        let masked = frame.payload.start + std::mem::take(&mut unmasked)..frame.payload.end;
         if frame.opcode == PONG {
             continue;
         }
         let length = frame.payload.len();
-        unmask(&mut bytes[frame.payload.clone()], frame.key);
+        unmask(&mut bytes[masked], frame.key);
         let (header, header_length) = header(frame.opcode, length);
         if echo.answers.is_empty() {
             // The first answer needs no move: its header goes right before its payload.
@@ -84,16 +92,16 @@ pub fn echo(bytes: &mut [u8], start: usize, max_message: usize) -> Echo {
 
 fn parse(bytes: &[u8], start: usize, max_message: usize) -> Parsed {
     let Some([first, second, rest @ ..]) = bytes.get(start..) else {
-        return Parsed::Incomplete { length: 0 };
+        return Parsed::Incomplete;
     };
     let (length, header_length) = match second & !MASKED {
         126 => match rest.first_chunk() {
             Some(length) => (u64::from(u16::from_be_bytes(*length)), 8),
-            None => return Parsed::Incomplete { length: 0 },
+            None => return Parsed::Incomplete,
         },
         127 => match rest.first_chunk() {
             Some(length) => (u64::from_be_bytes(*length), 14),
-            None => return Parsed::Incomplete { length: 0 },
+            None => return Parsed::Incomplete,
         },
         length => (u64::from(length), 6),
     };
@@ -110,21 +118,35 @@ fn parse(bytes: &[u8], start: usize, max_message: usize) -> Parsed {
         return Parsed::Refused;
     }
     let payload = start + header_length..start + header_length + length;
-    if payload.end > bytes.len() {
-        return Parsed::Incomplete {
-            length: header_length + length,
-        };
+    let key = bytes.get(..payload.start).and_then(<[u8]>::last_chunk);
+    let Some(&key) = key else {
+        return Parsed::Incomplete;
+    };
+    let cut = payload.end > bytes.len();
+    let frame = Frame {
+        opcode,
+        key,
+        payload,
+    };
+    if cut {
+        Parsed::Cut(frame)
+    } else {
+        Parsed::Frame(frame)
     }
-    match bytes[..payload.start].last_chunk() {
-        Some(&key) => Parsed::Frame(Frame {
-            opcode,
-            key,
-            payload,
-        }),
-        None => Parsed::Incomplete {
-            length: header_length + length,
-        },
-    }
+}
+
+/// Unmasks what is here of the payload of the frame that `bytes` is the start of,
+/// but for what is `unmasked` already. Returns how much is unmasked now.
+pub fn unmask_cut(bytes: &mut [u8], unmasked: usize) -> usize {
+    // What it may be as a message was looked at when the frame's start was.
+    let Parsed::Cut(frame) = parse(bytes, 0, LONGEST) else {
+        return unmasked;
+    };
+    let here = &mut bytes[frame.payload.start..];
+    // Whole blocks, so that the key starts anew with what is left.
+    let end = here.len() / BLOCK * BLOCK;
+    unmask(&mut here[unmasked..end], frame.key);
+    end
 }
 
 fn header(opcode: u8, length: usize) -> ([u8; 10], usize) {
@@ -144,12 +166,12 @@ fn header(opcode: u8, length: usize) -> ([u8; 10], usize) {
     }
 }
 
-/// 32 bytes at a time, which the compiler turns into vector instructions.
+/// A block at a time, which the compiler turns into vector instructions.
 fn unmask(payload: &mut [u8], key: [u8; 4]) {
     let word = u64::from_ne_bytes([
         key[0], key[1], key[2], key[3], key[0], key[1], key[2], key[3],
     ]);
-    let (blocks, rest) = payload.as_chunks_mut::<32>();
+    let (blocks, rest) = payload.as_chunks_mut::<BLOCK>();
     for block in blocks {
         for bytes in block.as_chunks_mut::<8>().0 {
             *bytes = (u64::from_ne_bytes(*bytes) ^ word).to_ne_bytes();
@@ -202,7 +224,7 @@ mod tests {
         ] {
             let mut bytes = client_frame(FIN | BINARY, &payload(length));
             let whole = bytes.len();
-            let echo = echo(&mut bytes, 0, 1 << 20);
+            let echo = echo(&mut bytes, 0, 0, 1 << 20);
             assert_eq!((echo.consumed, echo.last), (whole, false), "{length} bytes");
             assert_eq!(
                 bytes[echo.answers],
@@ -222,7 +244,7 @@ mod tests {
         let whole = bytes.len();
         let cut = client_frame(FIN | TEXT, &payload(200));
         bytes.extend(&cut[..100]);
-        let echo = echo(&mut bytes, 0, 1 << 20);
+        let echo = echo(&mut bytes, 0, 0, 1 << 20);
         let answers: Vec<u8> = lengths
             .iter()
             .flat_map(|&length| server_frame(FIN | TEXT, &payload(length)))
@@ -237,7 +259,7 @@ mod tests {
         let whole = client_frame(FIN | BINARY, &payload(300));
         for cut in 0..whole.len() {
             let mut bytes = whole[..cut].to_vec();
-            let echo = echo(&mut bytes, 0, 1 << 20);
+            let echo = echo(&mut bytes, 0, 0, 1 << 20);
             assert_eq!(
                 (echo.consumed, echo.answers.len(), echo.last),
                 (0, 0, false),
@@ -251,7 +273,7 @@ mod tests {
     fn a_close_is_answered_and_nothing_after_it() {
         let mut bytes = client_frame(FIN | CLOSE, &1000_u16.to_be_bytes());
         bytes.extend(client_frame(FIN | TEXT, b"late"));
-        let echo = echo(&mut bytes, 0, 1 << 20);
+        let echo = echo(&mut bytes, 0, 0, 1 << 20);
         assert!(echo.last);
         assert_eq!(
             bytes[echo.answers],
@@ -263,14 +285,14 @@ mod tests {
     fn a_ping_is_answered_and_a_pong_is_not() {
         let mut bytes = client_frame(FIN | PONG, b"unasked");
         bytes.extend(client_frame(FIN | PING, b"there?"));
-        let echo = echo(&mut bytes, 0, 1 << 20);
+        let echo = echo(&mut bytes, 0, 0, 1 << 20);
         assert_eq!(bytes[echo.answers], server_frame(FIN | PONG, b"there?"));
     }
 
     #[test]
     fn what_it_does_not_do_ends_the_connection() {
         let refused = |mut bytes: Vec<u8>| {
-            let echo = echo(&mut bytes, 0, 1000);
+            let echo = echo(&mut bytes, 0, 0, 1000);
             echo.last && echo.answers.is_empty()
         };
         assert!(refused(client_frame(TEXT, b"a fragment")));
@@ -280,5 +302,25 @@ mod tests {
         assert!(refused(client_frame(FIN | BINARY, &payload(1001))));
         assert!(refused(client_frame(FIN | PING, &payload(126))));
         assert!(!refused(client_frame(FIN | BINARY, &payload(1000))));
+    }
+
+    #[test]
+    fn a_frame_unmasked_as_it_comes_is_answered_the_same() {
+        for length in [0, 31, 32, 33, 64, 300, 70_000] {
+            let whole = client_frame(FIN | BINARY, &payload(length));
+            for step in [1, 31, 32, 45, 1000].map(|step: usize| step.max(length / 50)) {
+                let (mut bytes, mut unmasked) = (Vec::new(), 0);
+                for piece in whole[..whole.len() - 1].chunks(step) {
+                    bytes.extend(piece);
+                    unmasked = unmask_cut(&mut bytes, unmasked);
+                }
+                bytes.extend(whole.last());
+                let echo = echo(&mut bytes, 0, unmasked, 1 << 20);
+                assert!(
+                    bytes[echo.answers] == server_frame(FIN | BINARY, &payload(length)),
+                    "{length} bytes by {step}"
+                );
+            }
+        }
     }
 }

@@ -5,7 +5,9 @@
 
 mod frame;
 mod handshake;
+mod kept;
 mod shard;
+mod spares;
 
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -7,18 +7,21 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::ops::Range;
+use std::mem::take;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 
 use rustix::buffer::spare_capacity;
+use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 
 use crate::frame;
 use crate::handshake::{self, Handshake};
+use crate::kept::{Kept, Next, Progress};
+use crate::spares::Spares;
 
-/// Read at once, a thread: a long message whole, or many short ones.
+/// Read at once, a thread: one message whole, or many short ones. What is longer is gathered.
 const BUFFER_BYTES: usize = 256 << 10;
 const EVENTS: usize = 512;
 const SEND: SendFlags = SendFlags::DONTWAIT.union(SendFlags::NOSIGNAL);
@@ -33,48 +36,28 @@ const ENDED: EventFlags = EventFlags::RDHUP
     .union(EventFlags::ERR);
 /// Beside the descriptor in a registration's data.
 const UPGRADED: u64 = 1 << 32;
+/// The same; for good from the first answer on that was not taken at once, so that
+/// only a connection that needs to know when it can write pays for being told.
+const WRITABLE_TOO: u64 = 1 << 33;
 
 pub struct Shard {
     epoll: OwnedFd,
     max_message: usize,
 }
 
-/// Where a connection stands, in the bytes it was answered from.
-#[derive(Default)]
-struct Progress {
-    upgraded: bool,
-    /// Answers that the peer has not taken yet.
-    unsent: Range<usize>,
-    /// From here on the bytes are the start of a request or frame.
-    consumed: usize,
-    /// Length in all of that frame, as far as it is known.
-    next_frame: usize,
-    /// The connection ends once everything is sent.
-    last: bool,
-}
-
-/// What is kept of a connection that is in the middle of something.
-struct Kept {
-    bytes: Vec<u8>,
-    progress: Progress,
-}
-
-/// How a connection's turn ended.
-enum Next {
-    /// Nothing of it is kept; `drained` if nothing is left to read either.
-    Idle {
-        upgraded: bool,
-        drained: bool,
-    },
-    Keep(Kept),
-    Close,
+/// What a thread needs to serve its shard.
+pub struct Workplace {
+    buffer: Vec<u8>,
+    events: Vec<Event>,
+    kept: HashMap<RawFd, Kept>,
+    spares: Spares,
 }
 
 impl Shard {
     pub fn new(max_message: usize) -> io::Result<Self> {
         Ok(Self {
             epoll: epoll::create(CreateFlags::CLOEXEC)?,
-            max_message,
+            max_message: max_message.min(frame::LONGEST),
         })
     }
 
@@ -89,61 +72,75 @@ impl Shard {
 
     /// Serves the adopted connections, for ever.
     pub fn run(&self) -> io::Result<()> {
-        let mut events = Vec::with_capacity(EVENTS);
-        let mut kept = HashMap::new();
-        let mut buffer = vec![0; BUFFER_BYTES];
+        let mut workplace = Workplace::new();
         loop {
-            match epoll::wait(&self.epoll, spare_capacity(&mut events), None) {
-                Ok(_) | Err(Errno::INTR) => {}
-                Err(error) => return Err(error.into()),
-            }
-            for event in events.drain(..) {
-                self.turn(event, &mut buffer, &mut kept);
-            }
+            self.serve_ready(&mut workplace, None)?;
         }
     }
 
-    fn turn(&self, event: Event, buffer: &mut [u8], all_kept: &mut HashMap<RawFd, Kept>) {
+    /// One turn for every connection with an event.
+    fn serve_ready(&self, work: &mut Workplace, patience: Option<&Timespec>) -> io::Result<()> {
+        let mut events = take(&mut work.events);
+        match epoll::wait(&self.epoll, spare_capacity(&mut events), patience) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        for event in events.drain(..) {
+            self.turn(event, work);
+        }
+        work.events = events;
+        Ok(())
+    }
+
+    fn turn(&self, event: Event, work: &mut Workplace) {
         let (data, flags) = (event.data.u64(), event.flags);
-        let (raw, was_upgraded) = (data as u32 as RawFd, data & UPGRADED != 0);
+        let raw = data as u32 as RawFd;
         // SAFETY: `adopt` gave the descriptor up to this loop, which alone closes it, below.
         let fd = unsafe { BorrowedFd::borrow_raw(raw) };
-        let kept = if all_kept.is_empty() {
+        let kept = if work.kept.is_empty() {
             None
         } else {
-            all_kept.remove(&raw)
+            work.kept.remove(&raw)
         };
         let after = match kept {
-            None => self.read(fd, buffer, was_upgraded),
-            Some(kept) if kept.is_writing() => kept.write_on(fd),
-            Some(kept) => self.read_on(fd, kept),
+            None => self.read(fd, data & UPGRADED != 0, work),
+            Some(kept) if kept.is_writing() => write_on(fd, flags, kept, &mut work.spares),
+            Some(kept) => self.read_on(fd, kept, work),
         };
-        let (upgraded, drained, kept) = match after {
+        let (upgraded, unread, kept) = match after {
             Ok(Next::Close) | Err(_) => {
                 // SAFETY: given up by `adopt`, closed once: a closed descriptor has no more events.
                 drop(unsafe { OwnedFd::from_raw_fd(raw) });
                 return;
             }
-            Ok(Next::Idle { upgraded, drained }) => (upgraded, drained, None),
-            Ok(Next::Keep(kept)) => (kept.progress.upgraded, false, Some(kept)),
+            Ok(Next::Idle { upgraded, drained }) => (upgraded, !drained, None),
+            Ok(Next::Keep(kept)) => (kept.progress.upgraded, kept.unread, Some(kept)),
         };
-        if !drained || upgraded != was_upgraded || flags.intersects(ENDED) {
-            let writing = kept.as_ref().is_some_and(Kept::is_writing);
-            // Only an unknown descriptor is refused, and this one has just had an event.
-            let _ = self.register(fd, upgraded, writing);
+        let unread = unread || flags.intersects(ENDED);
+        let mut data_now = data;
+        if upgraded {
+            data_now |= UPGRADED;
         }
-        all_kept.extend(kept.map(|kept| (raw, kept)));
+        let kept = kept.map(|kept| Kept { unread, ..kept });
+        let is_writing = kept.as_ref().is_some_and(Kept::is_writing);
+        if is_writing {
+            data_now |= WRITABLE_TOO;
+        }
+        // What cannot be read before a write ends is asked for after it.
+        if data_now != data || unread && !is_writing {
+            // Only an unknown descriptor is refused, and this one has just had an event.
+            let _ = self.register(fd, data_now);
+        }
+        work.kept.extend(kept.map(|kept| (raw, kept)));
     }
 
     /// Asks for the next event, which comes at once if there is more to do already.
-    fn register(
-        &self,
-        fd: BorrowedFd<'_>,
-        upgraded: bool,
-        writing: bool,
-    ) -> rustix::io::Result<()> {
-        let data = fd.as_raw_fd() as u64 | if upgraded { UPGRADED } else { 0 };
-        let interest = if writing { EventFlags::OUT } else { READABLE };
+    fn register(&self, fd: BorrowedFd<'_>, data: u64) -> rustix::io::Result<()> {
+        let interest = if data & WRITABLE_TOO == 0 {
+            READABLE
+        } else {
+            READABLE | EventFlags::OUT
+        };
         epoll::modify(&self.epoll, fd, EventData::new_u64(data), interest)
     }
 
@@ -151,10 +148,11 @@ impl Shard {
     fn read(
         &self,
         fd: BorrowedFd<'_>,
-        buffer: &mut [u8],
         upgraded: bool,
+        work: &mut Workplace,
     ) -> rustix::io::Result<Next> {
-        let bytes = match recv(fd, &mut *buffer, RecvFlags::DONTWAIT) {
+        let buffer = &mut work.buffer;
+        let bytes = match recv(fd, &mut buffer[..], RecvFlags::DONTWAIT) {
             Ok((0, _)) => return Ok(Next::Close),
             Ok((length, _)) => &mut buffer[..length],
             Err(Errno::AGAIN) => {
@@ -165,38 +163,51 @@ impl Shard {
             }
             Err(error) => return Err(error),
         };
-        let progress = self.answer(fd, bytes, upgraded)?;
+        let unread = bytes.len() == BUFFER_BYTES;
+        let progress = self.answer(fd, bytes, 0, upgraded)?;
         if progress.unsent.is_empty() && progress.consumed == bytes.len() && !progress.last {
             return Ok(Next::Idle {
                 upgraded: progress.upgraded,
-                drained: bytes.len() < BUFFER_BYTES,
+                drained: !unread,
             });
         }
-        Ok(Kept {
-            bytes: bytes.to_vec(),
-            progress,
+        let kept = Kept::copy(bytes, progress, unread, &mut work.spares)?;
+        match kept.settle(&mut work.spares) {
+            Next::Keep(kept) if kept.unread && !kept.is_writing() => self.read_on(fd, kept, work),
+            next => Ok(next),
         }
-        .settle())
     }
 
-    /// More of a request or frame that was cut.
-    fn read_on(&self, fd: BorrowedFd<'_>, mut kept: Kept) -> rustix::io::Result<Next> {
-        // A peer that only says how long its frame will be gets no more memory than it has sent bytes.
-        let here = kept.bytes.len();
-        kept.bytes.reserve_exact(
-            kept.progress
-                .next_frame
-                .saturating_sub(here)
-                .clamp(1 << 10, here.max(BUFFER_BYTES)),
-        );
-        match recv(fd, spare_capacity(&mut kept.bytes), RecvFlags::DONTWAIT) {
-            Ok((0, _)) => return Ok(Next::Close),
-            Ok(_) => {}
-            Err(Errno::AGAIN) => return Ok(Next::Keep(kept)),
-            Err(error) => return Err(error),
+    /// More of a request or frame that was cut, read to where it lies.
+    fn read_on(
+        &self,
+        fd: BorrowedFd<'_>,
+        mut kept: Kept,
+        work: &mut Workplace,
+    ) -> rustix::io::Result<Next> {
+        loop {
+            let room = kept.make_room(&mut work.spares)?;
+            let length = match recv(fd, spare_capacity(&mut kept.bytes), RecvFlags::DONTWAIT) {
+                Ok((0, _)) => return Ok(Next::Close),
+                Ok((length, _)) => length,
+                Err(Errno::AGAIN) => {
+                    kept.unread = false;
+                    return Ok(Next::Keep(kept));
+                }
+                Err(error) => return Err(error),
+            };
+            kept.unread = length == room;
+            let (unmasked, upgraded) = (kept.unmasked, kept.progress.upgraded);
+            kept.progress = self.answer(fd, &mut kept.bytes, unmasked, upgraded)?;
+            let still_cut = kept.progress.consumed == 0;
+            if !still_cut {
+                kept.unmasked = 0;
+            }
+            match kept.settle(&mut work.spares) {
+                Next::Keep(next) if next.unread && still_cut => kept = next,
+                next => return Ok(next),
+            }
         }
-        kept.progress = self.answer(fd, &mut kept.bytes, kept.progress.upgraded)?;
-        Ok(kept.settle())
     }
 
     /// Answers what is whole in `bytes`, and sends of it what the peer takes at once.
@@ -204,6 +215,7 @@ impl Shard {
         &self,
         fd: BorrowedFd<'_>,
         bytes: &mut [u8],
+        unmasked: usize,
         upgraded: bool,
     ) -> rustix::io::Result<Progress> {
         let mut start = 0;
@@ -223,7 +235,7 @@ impl Shard {
                 }
             }
         }
-        let echo = frame::echo(bytes, start, self.max_message);
+        let echo = frame::echo(bytes, start, unmasked, self.max_message);
         let mut unsent = echo.answers;
         if !unsent.is_empty() {
             unsent.start += send_some(fd, &bytes[unsent.clone()])?;
@@ -238,35 +250,29 @@ impl Shard {
     }
 }
 
-impl Kept {
-    fn is_writing(&self) -> bool {
-        !self.progress.unsent.is_empty()
+impl Workplace {
+    fn new() -> Self {
+        Self {
+            buffer: vec![0; BUFFER_BYTES],
+            events: Vec::with_capacity(EVENTS),
+            kept: HashMap::new(),
+            spares: Spares::default(),
+        }
     }
+}
 
-    fn write_on(mut self, fd: BorrowedFd<'_>) -> rustix::io::Result<Next> {
-        self.progress.unsent.start += send_some(fd, &self.bytes[self.progress.unsent.clone()])?;
-        Ok(self.settle())
+/// A peer that does not take its answers is not read from.
+fn write_on(
+    fd: BorrowedFd<'_>,
+    flags: EventFlags,
+    mut kept: Kept,
+    spares: &mut Spares,
+) -> rustix::io::Result<Next> {
+    kept.unread |= flags.contains(EventFlags::IN);
+    if flags.intersects(EventFlags::OUT | EventFlags::HUP | EventFlags::ERR) {
+        kept.progress.unsent.start += send_some(fd, &kept.bytes[kept.progress.unsent.clone()])?;
     }
-
-    /// Forgets what has been answered and sent.
-    fn settle(mut self) -> Next {
-        if self.is_writing() {
-            return Next::Keep(self);
-        }
-        if self.progress.last {
-            return Next::Close;
-        }
-        self.bytes.drain(..self.progress.consumed);
-        self.progress.consumed = 0;
-        if self.bytes.is_empty() {
-            Next::Idle {
-                upgraded: self.progress.upgraded,
-                drained: false,
-            }
-        } else {
-            Next::Keep(self)
-        }
-    }
+    Ok(kept.settle(spares))
 }
 
 fn send_some(fd: BorrowedFd<'_>, bytes: &[u8]) -> rustix::io::Result<usize> {
@@ -275,3 +281,6 @@ fn send_some(fd: BorrowedFd<'_>, bytes: &[u8]) -> rustix::io::Result<usize> {
         sent => sent,
     }
 }
+
+#[cfg(test)]
+mod tests;
