@@ -4,6 +4,7 @@
 mod util;
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
@@ -12,7 +13,7 @@ use util::{
     expect_nothing_left, failed, failure, figure, project, record, records, runs, servers, signal,
 };
 use wsbench_schema::metric::{CONNECTIONS_LOST, FAILED, NOT_SENT, SUCCEEDED};
-use wsbench_schema::{Outcome, Phase, TrialRecord};
+use wsbench_schema::{Outcome, Phase, TrialRecord, mark};
 
 /// Long enough for a run that would hang to be told from one that is slow.
 const BOUND: Duration = Duration::from_secs(20);
@@ -100,6 +101,45 @@ fn a_server_that_answers_not_even_the_examination_is_a_failed_row_of_that_stage(
     assert_eq!(ended.code, Some(1), "{}{}", ended.stdout, ended.stderr);
     let mute = record(&project, "mute");
     assert_eq!(failure(&mute).0, "verify");
+}
+
+#[test]
+fn connections_that_the_server_closes_are_marked_and_fail_the_run() {
+    let _alone = alone();
+    let project = project();
+    add_wrong(&project, "closer", "--close-every 100");
+    expect_exit_code(1, &project, "run closer -c 8 -n 200");
+    let closer = record(&project, "closer");
+    let lost = figure(&closer, Phase::Echo, CONNECTIONS_LOST);
+    let reason = &closer.marks[mark::CONNECTIONS_LOST];
+    assert!(lost >= 1, "{lost}");
+    let expected = format!("echo: {lost} of 8 connections closed");
+    assert!(reason.starts_with(&expected), "{reason}");
+}
+
+#[test]
+fn without_building_a_stale_program_is_measured_as_it_is_and_that_is_said() {
+    let _alone = alone();
+    let project = project();
+    let write = |path: &str, text: &str| {
+        let path = project.path(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, text).unwrap();
+        path
+    };
+    write(
+        "frameworks/old/Cargo.toml",
+        "[package]\nname = \"old\"\nversion = \"0.1.0\"\n",
+    );
+    let program = write("output/bin/old", "#!/bin/sh\necho old 0.0.9\n");
+    fs::set_permissions(program, fs::Permissions::from_mode(0o755)).unwrap();
+    let ended = expect_exit_code(1, &project, "run old --no-build");
+    let notice = "old is older than its sources and measured as it is (run: wsbench build old)";
+    assert!(ended.stderr.contains(notice), "{}", ended.stderr);
+    let old = record(&project, "old");
+    assert_eq!(failure(&old).0, "start");
+    assert_eq!(old.subject.version, "old 0.0.9");
+    assert_eq!(old.settings["binary"].len(), 16);
 }
 
 /// Its answers to the examiner would be in the log if it had been examined.

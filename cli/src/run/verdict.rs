@@ -3,7 +3,8 @@
 
 use crate::cpus;
 use wsbench_schema::mark::{
-    CLIENT_BOUND, SHARED_CPUS, client_bound, client_busy_permille, server_busy_permille,
+    CLIENT_BOUND, CONNECTIONS_LOST, SHARED_CPUS, client_bound, client_busy_permille,
+    server_busy_permille,
 };
 use wsbench_schema::{Outcome, Phase, PhaseReport, TrialRecord, metric};
 
@@ -15,6 +16,10 @@ pub fn nothing_succeeded(phase: Phase, report: &PhaseReport) -> Option<String> {
     }
     if phase != Phase::Connect && count(metric::CONNECTIONS) == 0 {
         return Some("no connection was left to carry a message".into());
+    }
+    // Nothing became due, so nothing could succeed.
+    if report.metrics.get(metric::PLANNED) == Some(&0) {
+        return None;
     }
     let what = match phase {
         Phase::Connect => "connection",
@@ -71,13 +76,42 @@ pub fn add_marks(record: &mut TrialRecord) {
     if !bound.is_empty() {
         record.marks.insert(CLIENT_BOUND.into(), bound.join("; "));
     }
+    if let Some(reason) = connections_lost(record) {
+        record.marks.insert(CONNECTIONS_LOST.into(), reason);
+    }
+}
+
+/// `rate: 20 of 20 connections closed by the server`, for each phase that lost
+/// any.
+fn connections_lost(record: &TrialRecord) -> Option<String> {
+    let lost = Phase::ALL.iter().filter_map(|phase| {
+        let lost = record.metric(*phase, metric::CONNECTIONS_LOST)?;
+        let all = match phase {
+            Phase::Connect => metric::SUCCEEDED,
+            Phase::Warmup | Phase::Echo | Phase::Rate => metric::CONNECTIONS,
+        };
+        let of = match record.metric(*phase, all) {
+            Some(all) if all >= lost => format!(" of {all}"),
+            _ => String::new(),
+        };
+        // A failure may take its connection with it.
+        let failed = record.metric(*phase, metric::FAILED).unwrap_or(0);
+        let how = match failed {
+            0 => "closed by the server",
+            _ => "closed by the server or given up after a failure",
+        };
+        (lost > 0).then(|| format!("{phase}: {lost}{of} connections {how}"))
+    });
+    let lost: Vec<String> = lost.collect();
+    (!lost.is_empty()).then(|| lost.join("; "))
 }
 
 /// Whether the run must not end with exit code 0: the trial did not run to its
-/// end, or a connection or message of it failed or was never sent.
+/// end, a connection or message of it failed or was never sent, or a connection
+/// was lost.
 pub fn is_at_fault(record: &TrialRecord) -> bool {
     let faults = |phase: &Phase| {
-        [metric::FAILED, metric::NOT_SENT]
+        [metric::FAILED, metric::NOT_SENT, metric::CONNECTIONS_LOST]
             .iter()
             .any(|name| record.metric(*phase, name).is_some_and(|count| count > 0))
     };
@@ -167,13 +201,18 @@ mod tests {
         let one = [(metric::SUCCEEDED.to_owned(), 1)];
         assert_eq!(nothing_succeeded(Phase::Echo, &report(&one)), None);
         assert!(nothing_succeeded(Phase::Echo, &report(&[])).is_some());
+        let idle = [
+            (metric::PLANNED.to_owned(), 0),
+            (metric::CONNECTIONS.to_owned(), 5),
+        ];
+        assert_eq!(nothing_succeeded(Phase::Rate, &report(&idle)), None);
     }
 
     #[test]
-    fn one_failed_or_unsent_message_is_a_fault_of_the_run() {
+    fn one_failed_or_unsent_message_or_lost_connection_is_a_fault_of_the_run() {
         let mut trial = record(&plan("a"), "axum", 1);
         assert!(!is_at_fault(&trial));
-        for name in [metric::FAILED, metric::NOT_SENT] {
+        for name in [metric::FAILED, metric::NOT_SENT, metric::CONNECTIONS_LOST] {
             let mut trial = trial.clone();
             trial.metrics.insert(Phase::Echo.metric(name), 1);
             assert!(is_at_fault(&trial), "{name}");
@@ -191,10 +230,9 @@ mod tests {
         trial.cpus.shared = true;
         for (name, value) in [
             (metric::CLIENT_CPU, 981),
-            (metric::CLIENT_WINDOW, 1000),
+            (metric::ELAPSED, 1000),
             (metric::CLIENT_CPUS, 1),
             (metric::SERVER_CPU, 450),
-            (metric::SERVER_WINDOW, 1000),
             (metric::SERVER_CPUS, 1),
         ] {
             trial.metrics.insert(Phase::Echo.metric(name), value);
@@ -205,6 +243,32 @@ mod tests {
             "echo: client CPUs 98.1 % busy, server CPUs 45.0 %"
         );
         assert!(trial.marks.contains_key(SHARED_CPUS));
+    }
+
+    #[test]
+    fn lost_connections_are_marked_in_the_phase_that_lost_them() {
+        let mut trial = record(&plan("a"), "axum", 1);
+        for (phase, name, value) in [
+            (Phase::Echo, metric::CONNECTIONS_LOST, 0),
+            (Phase::Rate, metric::CONNECTIONS, 20),
+            (Phase::Rate, metric::CONNECTIONS_LOST, 20),
+        ] {
+            trial.metrics.insert(phase.metric(name), value);
+        }
+        add_marks(&mut trial);
+        assert_eq!(
+            trial.marks[CONNECTIONS_LOST],
+            "rate: 20 of 20 connections closed by the server"
+        );
+        for (name, value) in [(metric::CONNECTIONS_LOST, 3), (metric::FAILED, 1)] {
+            trial.metrics.insert(Phase::Warmup.metric(name), value);
+        }
+        add_marks(&mut trial);
+        assert_eq!(
+            trial.marks[CONNECTIONS_LOST],
+            "warmup: 3 connections closed by the server or given up after a failure; \
+             rate: 20 of 20 connections closed by the server"
+        );
     }
 
     #[test]
