@@ -38,6 +38,10 @@ const DEFAULT: &str = include_str!("../../profiles/default.toml");
 impl Profile {
     /// Used by `run` if none is named.
     pub const DEFAULT_NAME: &str = "default";
+    /// Of each server under each load.
+    pub const ROUNDS_MAX: u32 = 1000;
+    /// Below this the share of a CPU that the system reports is wrong.
+    pub const SAMPLE_INTERVAL_MIN: Duration = Duration::from_millis(200);
 
     /// Reads `profiles/NAME.toml`.
     ///
@@ -59,8 +63,16 @@ impl Profile {
 
     fn parse(name: &str, text: &str) -> Result<Self, String> {
         let profile = strict::from_toml::<File>(text)?.into_profile(name);
-        if profile.rounds == 0 {
-            return Err("rounds is 0; it must be at least 1".into());
+        let (rounds, most) = (profile.rounds, Self::ROUNDS_MAX);
+        if !(1..=most).contains(&rounds) {
+            return Err(format!("rounds is {rounds}; it must be 1 to {most}"));
+        }
+        let (interval, least) = (profile.sample_interval, Self::SAMPLE_INTERVAL_MIN);
+        if interval < least {
+            return Err(format!(
+                "sample-interval is {interval:?}; it must be at least {least:?}, \
+                 since the system's share of CPU is wrong below"
+            ));
         }
         if profile.connections.is_empty() || profile.payloads_bytes.is_empty() {
             return Err("connections and payload need at least one value each".into());
@@ -418,8 +430,22 @@ mod tests {
         assert!(bad.contains("a number or a list of numbers"), "{bad}");
         assert_eq!(
             error(&SMALL.replace("= 2\n", "= 0\n")),
-            "rounds is 0; it must be at least 1"
+            "rounds is 0; it must be 1 to 1000"
         );
+        assert_eq!(
+            error(&SMALL.replace("= 2\n", "= 1001\n")),
+            "rounds is 1001; it must be 1 to 1000"
+        );
+        for rounds in [1, 1000] {
+            let text = SMALL.replace("= 2\n", &format!("= {rounds}\n"));
+            assert_eq!(Profile::parse("small", &text).unwrap().rounds, rounds);
+        }
+        assert_eq!(
+            error(&format!("sample-interval = \"199ms\"\n{SMALL}")),
+            "sample-interval is 199ms; it must be at least 200ms, since the system's share of CPU is wrong below"
+        );
+        let least = format!("sample-interval = \"200ms\"\n{SMALL}");
+        assert!(Profile::parse("small", &least).is_ok());
         assert_eq!(
             error(&SMALL.replace("[1, 2]", "[1, 0]")),
             "connections is 0; it must be at least 1"
@@ -439,6 +465,14 @@ mod tests {
                 .unwrap_err()
                 .to_string(),
             "no profile is named `smal` (did you mean `small`?) (there are: broken, small)"
+        );
+        project.write("profiles/none.toml", &SMALL.replace("= 2\n", "= 0\n"));
+        let error = Profile::load(&project.root, "none")
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.ends_with("profiles/none.toml: rounds is 0; it must be 1 to 1000"),
+            "{error}"
         );
         let error = Profile::load(&project.root, "broken")
             .unwrap_err()

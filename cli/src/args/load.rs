@@ -13,9 +13,6 @@ const ECHO: &str = "Echo: closed loop";
 const RATE: &str = "Rate: open loop";
 const SAMPLING: &str = "Sampling";
 
-/// Below this the share of a CPU that the system reports is wrong.
-const SAMPLE_INTERVAL_MIN: Duration = Duration::from_millis(200);
-
 /// What to do to a server. The defaults named are those of `client` without a
 /// profile; `run` takes the profile's.
 #[derive(Args, Clone, Debug, Default)]
@@ -103,10 +100,10 @@ pub struct LoadArgs {
 
 fn sample_interval(text: &str) -> Result<Duration, String> {
     let interval = duration(text)?;
-    if interval < SAMPLE_INTERVAL_MIN {
-        let least = SAMPLE_INTERVAL_MIN.as_millis();
+    let least = Profile::SAMPLE_INTERVAL_MIN;
+    if interval < least {
         return Err(format!(
-            "{text} is too short: the system's share of CPU is wrong below {least}ms"
+            "{text} is too short: the system's share of CPU is wrong below {least:?}"
         ));
     }
     Ok(interval)

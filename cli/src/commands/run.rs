@@ -33,7 +33,7 @@ pub struct Args {
     #[arg(long, value_name = "NAME")]
     profile: Option<String>,
     /// Trials of each server under each load [default: the profile's]
-    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=i64::from(Profile::ROUNDS_MAX)))]
     rounds: Option<u32>,
     /// Seed of the trials' order and of every random choice [default: a new one]
     #[arg(long, value_name = "NUMBER")]
