@@ -170,7 +170,8 @@ pub fn default_echo() -> EchoLoad {
     }
 }
 
-/// Whole milliseconds; a load is not timed more finely.
+/// Whole milliseconds; a load is not timed more finely, and what is read for it
+/// has no parts of one.
 pub fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
@@ -275,7 +276,7 @@ fn yes() -> bool {
 
 fn duration<'de, D: Deserializer<'de>>(input: D) -> Result<Duration, D::Error> {
     let text = String::deserialize(input)?;
-    units::duration(&text).map_err(serde::de::Error::custom)
+    units::whole_millis(&text).map_err(serde::de::Error::custom)
 }
 
 fn some_duration<'de, D: Deserializer<'de>>(input: D) -> Result<Option<Duration>, D::Error> {
@@ -426,6 +427,11 @@ mod tests {
             "{SMALL}[load.echo]\nechoes = 1\ntimeout = \"5\"\n"
         ));
         assert!(bad.contains("`5` has no unit (write 5s or 5ms)"), "{bad}");
+        let bad = error(&format!(
+            "{SMALL}[load.echo]\nechoes = 1\ntimeout = \"500us\"\n"
+        ));
+        assert!(bad.contains("line 8"), "{bad}");
+        assert!(bad.contains("write whole milliseconds"), "{bad}");
         let bad = error(&SMALL.replace("[1, 2]", "\"many\""));
         assert!(bad.contains("a number or a list of numbers"), "{bad}");
         assert_eq!(

@@ -1,7 +1,7 @@
 //! The load on the command line, of `client` and `run`. Every flag may be left
 //! out: then the profile's value stands.
 
-use super::units::{boolean, duration};
+use super::units::{boolean, whole_millis};
 use crate::profile::{Profile, default_echo, millis};
 use anyhow::{Context as _, bail};
 use clap::Args;
@@ -33,13 +33,13 @@ pub struct LoadArgs {
     #[arg(long, value_name = "COUNT", help_heading = CONNECTIONS)]
     pub dial_concurrency: Option<u32>,
     /// Time for an attempt, from connect to a verified handshake [default: 5s]
-    #[arg(long, value_name = "DURATION", value_parser = duration, help_heading = CONNECTIONS)]
+    #[arg(long, value_name = "DURATION", value_parser = whole_millis, help_heading = CONNECTIONS)]
     pub dial_timeout: Option<Duration>,
     /// Attempts after the first [default: 5]
     #[arg(long, value_name = "COUNT", help_heading = CONNECTIONS)]
     pub dial_retries: Option<u32>,
     /// Pause before an attempt is repeated [default: 100ms]
-    #[arg(long, value_name = "DURATION", value_parser = duration, help_heading = CONNECTIONS)]
+    #[arg(long, value_name = "DURATION", value_parser = whole_millis, help_heading = CONNECTIONS)]
     pub dial_retry_interval: Option<Duration>,
 
     /// Whether to run the closed loop [default: true]
@@ -49,7 +49,7 @@ pub struct LoadArgs {
     #[arg(short = 'n', long, value_name = "COUNT", help_heading = ECHO)]
     pub echoes: Option<u64>,
     /// Stop after this time even if not all were sent; 0: no limit [default: 0]
-    #[arg(long, value_name = "DURATION", value_parser = duration, help_heading = ECHO)]
+    #[arg(long, value_name = "DURATION", value_parser = whole_millis, help_heading = ECHO)]
     pub echo_duration: Option<Duration>,
     /// Echoes in flight; 0: one on every connection [default: 0]
     #[arg(long, value_name = "COUNT", help_heading = ECHO)]
@@ -58,7 +58,7 @@ pub struct LoadArgs {
     #[arg(long, value_name = "PER_SECOND", help_heading = ECHO)]
     pub echo_limit: Option<u64>,
     /// An echo unanswered for this time is lost [default: 30s]
-    #[arg(long, value_name = "DURATION", value_parser = duration, help_heading = ECHO)]
+    #[arg(long, value_name = "DURATION", value_parser = whole_millis, help_heading = ECHO)]
     pub echo_timeout: Option<Duration>,
     /// Echoes before the measured ones [default: 5 a connection, at most 2000000]
     #[arg(long, value_name = "COUNT", help_heading = ECHO)]
@@ -71,7 +71,7 @@ pub struct LoadArgs {
     #[arg(long, value_name = "COUNT", help_heading = RATE)]
     pub rate_connections: Option<u32>,
     /// How long messages are due [default: 5s]
-    #[arg(long, value_name = "DURATION", value_parser = duration, help_heading = RATE)]
+    #[arg(long, value_name = "DURATION", value_parser = whole_millis, help_heading = RATE)]
     pub rate_duration: Option<Duration>,
     /// Messages a second on each connection [default: 5, at most 50000 in all]
     #[arg(long, value_name = "PER_SECOND", help_heading = RATE)]
@@ -86,7 +86,7 @@ pub struct LoadArgs {
     #[arg(long, value_name = "PER_SECOND", help_heading = RATE)]
     pub rate_limit: Option<u64>,
     /// How long an answer is waited for [default: 10s]
-    #[arg(long, value_name = "DURATION", value_parser = duration, help_heading = RATE)]
+    #[arg(long, value_name = "DURATION", value_parser = whole_millis, help_heading = RATE)]
     pub rate_timeout: Option<Duration>,
 
     /// Between two readings of CPU and memory, at least 200ms [default: 1s]
@@ -99,7 +99,7 @@ pub struct LoadArgs {
 }
 
 fn sample_interval(text: &str) -> Result<Duration, String> {
-    let interval = duration(text)?;
+    let interval = whole_millis(text)?;
     let least = Profile::SAMPLE_INTERVAL_MIN;
     if interval < least {
         return Err(format!(
@@ -453,6 +453,13 @@ mod tests {
             ("-c ten", "invalid digit"),
             ("--check=maybe", "neither true nor false"),
             ("--sample-interval 50ms", "wrong below 200ms"),
+            ("--dial-timeout 500us", "write whole milliseconds"),
+            ("--dial-retry-interval 500us", "write whole milliseconds"),
+            ("--echo-duration 500us", "write whole milliseconds"),
+            ("--echo-timeout 500us", "write whole milliseconds"),
+            ("--rate-duration 500us", "write whole milliseconds"),
+            ("--rate-timeout 500us", "write whole milliseconds"),
+            ("--sample-interval 300.5ms", "write whole milliseconds"),
         ] {
             let error = parse(line)
                 .err()

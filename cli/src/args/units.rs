@@ -51,6 +51,20 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     Ok(Duration::from_nanos(total_ns.round() as u64))
 }
 
+/// A duration that is kept in milliseconds, none of it cut off.
+///
+/// # Errors
+/// One line that shows how to write it.
+pub fn whole_millis(text: &str) -> Result<Duration, String> {
+    let duration = duration(text)?;
+    match duration.subsec_nanos() % 1_000_000 {
+        0 => Ok(duration),
+        _ => Err(format!(
+            "`{text}` has parts of a millisecond (write whole milliseconds, as in 1ms)"
+        )),
+    }
+}
+
 /// What Go accepts as a boolean.
 ///
 /// # Errors
@@ -110,6 +124,24 @@ mod tests {
             duration("1m30").unwrap_err(),
             "`1m30` has no unit (write 1m30s or 1m30ms)"
         );
+    }
+
+    #[test]
+    fn where_milliseconds_are_kept_parts_of_them_are_refused() {
+        for text in ["500us", "1.5ms", "1s1ns", "999999ns"] {
+            assert_eq!(
+                whole_millis(text).unwrap_err(),
+                format!(
+                    "`{text}` has parts of a millisecond (write whole milliseconds, as in 1ms)"
+                )
+            );
+        }
+        for (text, ms) in [("1500us", None), ("2000us", Some(2)), ("1.5s", Some(1500))] {
+            let expected = ms.map(Duration::from_millis);
+            assert_eq!(whole_millis(text).ok(), expected, "{text}");
+        }
+        assert_eq!(whole_millis("0"), Ok(Duration::ZERO));
+        assert!(whole_millis("5").unwrap_err().contains("has no unit"));
     }
 
     #[test]
