@@ -6,6 +6,8 @@ use super::{Examination, Verdict, echo, examine_within};
 use std::collections::BTreeSet;
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -40,18 +42,32 @@ enum Manner {
     BadAccept,
     /// Never stops pinging and never answers.
     Pings,
+    /// Silent on four connections, between which it is not.
+    SilentFourTimes,
 }
 
 /// A server in a thread that lives as long as the test's process.
 fn server(manner: Manner) -> SocketAddr {
+    counted_server(manner).0
+}
+
+/// The same, and the number of its connections.
+fn counted_server(manner: Manner) -> (SocketAddr, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let addr = listener.local_addr().unwrap();
+    let connections = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&connections);
     thread::spawn(move || {
         for stream in listener.incoming().flatten() {
+            let before = count.fetch_add(1, Ordering::SeqCst);
+            let manner = match manner {
+                Manner::SilentFourTimes if before < 8 && before % 2 == 1 => Manner::Silent,
+                manner => manner,
+            };
             thread::spawn(move || serve(stream, manner));
         }
     });
-    addr
+    (addr, connections)
 }
 
 /// Ends when the client is gone or the manner says so.
@@ -131,7 +147,7 @@ fn answer_to(manner: Manner, opcode: u8, mut payload: Vec<u8>, output: &mut Vec<
     let mut first = 0x80 | opcode;
     match manner {
         Manner::Honest | Manner::Merged | Manner::OneFrameARead | Manner::WholeHeaders => {}
-        Manner::BadStatus | Manner::BadAccept => {}
+        Manner::BadStatus | Manner::BadAccept | Manner::SilentFourTimes => {}
         Manner::Fragments => {
             let half = payload.len() / 2;
             server_frame(opcode, &payload[..half], output);
@@ -391,10 +407,30 @@ fn silence_and_chatter_end_in_bounded_time() {
         assert_eq!(first, "silence while waiting for an answer", "{manner:?}");
         let last = seen(&examination, "types kept in turn");
         assert_eq!(
-            last, "not tried: the 1 s for all cases were over",
+            last, "not tried: the time for all cases was over",
             "{manner:?}"
         );
     }
+}
+
+#[test]
+fn a_case_that_ended_by_silence_is_repeated_once() {
+    let examine = |manner, case_ms, all_ms| {
+        let (addr, connections) = counted_server(manner);
+        let [case, all] = [case_ms, all_ms].map(Duration::from_millis);
+        let examination = examine_within(addr, "/ws", &echo::cases(), case, all);
+        (examination, connections.load(Ordering::SeqCst))
+    };
+    // Eight seconds of silence: the time for all is put off for them.
+    let (late, connections) = examine(Manner::SilentFourTimes, 2000, 6000);
+    assert_eq!(failed(&late), BTreeSet::new(), "{late:#?}");
+    assert_eq!(connections, 23 + 4);
+    // One that is late twice is not waited for again and again.
+    let (_, connections) = examine(Manner::Silent, 100, 60_000);
+    assert_eq!(connections, 23 + 1);
+    // Any other failure is one at once.
+    let (_, connections) = examine(Manner::WrongLastByte, 2000, 60_000);
+    assert_eq!(connections, 23);
 }
 
 #[test]
