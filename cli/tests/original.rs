@@ -57,6 +57,9 @@ fn every_flag_of_the_original_is_understood_or_said_to_mean_nothing() {
         assert!(lines.any(|other| other == line), "{line}: {}", ended.stdout);
     }
     expect_exit_code(0, &project, "kill");
+    // The client's own result, not a report, and it needs no server.
+    let again = expect_exit_code(0, &project, "client -f echo_server -r");
+    assert_eq!(again.stdout, ended.stdout);
 }
 
 /// What ORIGINAL prints stands first, under its names and in its order.
