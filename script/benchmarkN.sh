@@ -1,5 +1,5 @@
 #!/bin/sh
-# Compares all servers over a matrix of connections and payloads, several times.
+# Compares all servers over a matrix of connections and payloads, --rounds times.
 #
 #     ./script/benchmarkN.sh [NAME...] [-c=1000,5000] [-b=128,1024] [--rounds 3] [FLAGS]
 #

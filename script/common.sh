@@ -19,7 +19,9 @@ if ! command -v cargo >/dev/null; then
 fi
 # In the project's folder, since that is where cargo looks for .cargo/config.toml.
 [ -x "$program" ] || echo "building wsbench, once ..." >&2
-(cd "$root" && cargo build --quiet --release --locked -p wsbench) || exit 1
+# On a terminal cargo shows what it does: a change can cost a minute.
+[ -t 2 ] && quiet= || quiet=--quiet
+(cd "$root" && cargo build $quiet --release --locked -p wsbench) || exit 1
 
 wsbench() {
     "$program" "$@"

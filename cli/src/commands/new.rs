@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// The server that the new one begins as, with the versions it was tried with.
+/// It is read when it is asked for: the harness itself needs no subject.
 const BEGINNING: &str = "tokio_tungstenite";
-const CARGO_TOML: &str = include_str!("../../../frameworks/tokio_tungstenite/Cargo.toml");
-const CARGO_LOCK: &str = include_str!("../../../frameworks/tokio_tungstenite/Cargo.lock");
-const MAIN: &str = include_str!("../../../frameworks/tokio_tungstenite/src/main.rs");
+/// Where this program was built, for a project folder without that server.
+const BUILT_IN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../frameworks");
 
 /// Writes the folder of a new server: a complete echo server to change.
 ///
@@ -48,10 +48,23 @@ fn write(root: &Root, name: &str) -> anyhow::Result<PathBuf> {
     if folder.symlink_metadata().is_ok() {
         bail!("{} exists already (choose another name)", folder.display());
     }
+    let beginning = [root.frameworks(), BUILT_IN.into()]
+        .into_iter()
+        .map(|frameworks| frameworks.join(BEGINNING))
+        .find(|folder| folder.is_dir())
+        .with_context(|| {
+            format!(
+                "no folder frameworks/{BEGINNING}, which new servers are made from (restore it)"
+            )
+        })?;
+    let read = |path: &str| {
+        let path = beginning.join(path);
+        fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))
+    };
     for (path, text) in [
-        ("Cargo.toml", renamed(CARGO_TOML, name)),
-        ("Cargo.lock", sorted(&renamed(CARGO_LOCK, name))),
-        ("src/main.rs", MAIN.to_owned()),
+        ("Cargo.toml", renamed(&read("Cargo.toml")?, name)),
+        ("Cargo.lock", sorted(&renamed(&read("Cargo.lock")?, name))),
+        ("src/main.rs", read("src/main.rs")?),
         ("README.md", readme(name)),
     ] {
         write_file(&folder.join(path), &text)?;
@@ -132,7 +145,9 @@ mod tests {
 
     #[test]
     fn sorting_changes_nothing_but_the_order() {
-        assert_eq!(sorted(CARGO_LOCK), CARGO_LOCK);
+        let shipped = Path::new(BUILT_IN).join(BEGINNING).join("Cargo.lock");
+        let shipped = fs::read_to_string(shipped).unwrap();
+        assert_eq!(sorted(&shipped), shipped);
         let lock = "# head\nversion = 4\n\n[[package]]\nname = \"b\"\nversion = \"1\"\n\n[[package]]\nname = \"a\"\nversion = \"2\"\n";
         let expected = "# head\nversion = 4\n\n[[package]]\nname = \"a\"\nversion = \"2\"\n\n[[package]]\nname = \"b\"\nversion = \"1\"\n";
         assert_eq!(sorted(lock), expected);
