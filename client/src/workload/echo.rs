@@ -143,11 +143,7 @@ impl Echo {
 
     fn sweep<P: Protocol>(&mut self, net: &mut Net<P>, now: u64) {
         for id in 0..net.slots.len() as SlotId {
-            let slot = net.slot(id);
-            let overdue = slot.state == State::Open
-                && slot.awaited > 0
-                && now.saturating_sub(slot.since_ns) >= self.share.timeout_ns;
-            if overdue {
+            if net.is_overdue(id, now, self.share.timeout_ns) {
                 let in_flight = net.close(id);
                 self.gone(in_flight, Cause::Lost);
             }
