@@ -93,6 +93,11 @@ fn choose(root: &Root, options: &Options) -> anyhow::Result<Vec<Subject>> {
         Choice::Named(names) => (names.as_slice(), false),
         Choice::All => (&[][..], true),
     };
+    if lenient {
+        for broken in &catalog.broken {
+            note(format_args!("{}: left out: {}", broken.name, broken.reason));
+        }
+    }
     let mut chosen = Vec::new();
     for subject in catalog.select(names)? {
         match ready(root, subject) {

@@ -1,6 +1,7 @@
 //! `wsbench serve`: when a server counts as started, and how it ends.
 
 use crate::project::{Project, eventually, free_ports, is_running, pid_of};
+use std::fs;
 use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
@@ -203,4 +204,21 @@ fn with_all_those_that_cannot_run_are_left_out() {
     assert_eq!(project.run_file("quitter"), None);
     serve.signal("INT");
     assert_eq!(serve.expect_exit(), Some(0));
+}
+
+#[test]
+fn with_all_a_broken_folder_is_named_and_left_out() {
+    let project = Project::new();
+    project.misbehave("good", "");
+    let broken = project.path("frameworks/broken");
+    fs::create_dir_all(&broken).unwrap();
+    fs::write(broken.join("Cargo.toml"), "[package\n").unwrap();
+    let said = project.run("serve --all --detach");
+    assert!(
+        said.stderr.contains("broken: left out: "),
+        "{}",
+        said.stderr
+    );
+    said.expect_success();
+    project.run("kill").expect_success();
 }
