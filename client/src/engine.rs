@@ -62,11 +62,7 @@ impl Engine {
         let mut templates = pool(1);
         let frame_bytes = templates.sent_len();
         if let Some(rate) = &load.rate {
-            templates = pool(
-                RatePlan::new(rate, load.connections, frame_bytes)
-                    .batching
-                    .batch,
-            );
+            templates = pool(RatePlan::longest_batch(rate, frame_bytes));
         }
         let templates = Arc::new(templates);
         let mut cpus = allowed_cpus()?;
@@ -164,7 +160,7 @@ impl Engine {
         let outcome = self.gather(phase, stop, progress)?;
         let window_ns = now_ns() - window_before;
         let cpu_ns = process_cpu_ns() - cpu_before;
-        let mut report = self.report(phase, start_ns, outcome);
+        let mut report = self.report(phase, start_ns, open_before, outcome);
         let mut figure = |name: &str, value| report.metrics.insert(name.into(), value);
         figure(metric::CLIENT_CPU, cpu_ns);
         figure(metric::CLIENT_WINDOW, window_ns);
@@ -235,7 +231,7 @@ impl Engine {
     }
 
     /// Names and figures that the shards cannot know alone.
-    fn report(&self, phase: Phase, start_ns: u64, outcome: Outcome) -> PhaseReport {
+    fn report(&self, phase: Phase, start_ns: u64, open: u32, outcome: Outcome) -> PhaseReport {
         let end_ns = if outcome.last_success_ns > 0 {
             outcome.last_success_ns
         } else {
@@ -254,7 +250,7 @@ impl Engine {
             }
             (Phase::Rate, Some(rate)) => {
                 let duration_ns = rate.duration_ms.saturating_mul(1_000_000);
-                let plan = RatePlan::new(rate, self.open(), self.frame_bytes);
+                let plan = RatePlan::new(rate, open, self.frame_bytes);
                 figure(metric::DURATION, duration_ns);
                 figure(metric::DRAIN, end_ns.saturating_sub(start_ns + duration_ns));
                 figure(metric::BATCH, plan.batching.batch.into());

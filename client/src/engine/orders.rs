@@ -108,6 +108,14 @@ pub struct RatePlan {
 }
 
 impl RatePlan {
+    /// The longest batch of any plan for this load. A limit is shared by the
+    /// connections that opened: the fewer they are, the longer their batches.
+    #[must_use]
+    pub fn longest_batch(rate: &RateLoad, frame_bytes: usize) -> u32 {
+        let each = f64::from(rate.per_connection_per_s);
+        Batching::of(frame_bytes, rate.batch_bytes, each, rate.window).batch
+    }
+
     /// For `open` connections and frames of so many bytes.
     #[must_use]
     pub fn new(rate: &RateLoad, open: u32, frame_bytes: usize) -> Self {
@@ -169,6 +177,17 @@ mod tests {
         assert_eq!((plan.batching.batch, plan.interval_ns), (5, 1e9));
         let plan = RatePlan::new(&rate(1), 50, 1032);
         assert_eq!((plan.batching.batch, plan.interval_ns), (1, 10e9));
+    }
+
+    #[test]
+    fn no_plan_has_a_longer_batch_than_the_frames_are_made_for() {
+        for limit in [0, 1, 50, 1000] {
+            let longest = RatePlan::longest_batch(&rate(limit), 1032);
+            for open in [0, 1, 3, 10] {
+                assert!(RatePlan::new(&rate(limit), open, 1032).batching.batch <= longest);
+            }
+        }
+        assert_eq!(RatePlan::new(&rate(50), 1, 1032).batching.batch, 15);
     }
 
     #[test]
