@@ -6,6 +6,7 @@
 //! report. Unknown fields are rejected, so that a typo or a record of another
 //! version is an error and never a silently missing number.
 
+pub mod examination;
 pub mod histogram;
 pub mod load;
 pub mod machine;
@@ -16,6 +17,7 @@ pub mod record;
 pub mod target;
 pub mod wire;
 
+pub use examination::{Examination, Finding, Level, Verdict};
 pub use histogram::{HistogramError, decode_histogram, encode_histogram, latency_histogram};
 pub use load::{DialLoad, EchoLoad, Load, MessageKind, RateLoad};
 pub use machine::{CpuMap, Machine};

@@ -1,0 +1,219 @@
+//! What an examination of a server's answers found: one file a subject in
+//! `results/<run>/examinations/`, written before the first trial of the subject.
+
+use crate::record::{RecordError, read_json, write_json};
+use crate::{SCHEMA_VERSION, SubjectId};
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+
+/// What follows from a failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Level {
+    /// The server is wrong, and its figures mean nothing.
+    Must,
+    /// The server departs from RFC 6455 where an echo does not need it.
+    Should,
+    /// Worth knowing; nothing follows from it.
+    Note,
+}
+
+/// How a case ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// As expected.
+    Pass,
+    /// Not as expected.
+    Fail,
+    /// Not asked: the subject's metadata says that it does not implement this.
+    Omitted,
+}
+
+/// A case and how it ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Finding {
+    /// Cases of one kind: `handshake`, `echo`, ...
+    pub group: String,
+    /// Unique within the group.
+    pub name: String,
+    /// What follows from a failure.
+    pub level: Level,
+    /// How it ended.
+    pub verdict: Verdict,
+    /// In words: `a binary message of 125 bytes as it was sent`.
+    pub expected: String,
+    /// In words, what came instead; only of a failure.
+    pub seen: Option<String>,
+    /// The bytes that were sent in hexadecimal, shortened in the middle and with
+    /// their number: `81 85 .. (131 bytes)`. `None` if nothing was sent.
+    pub sent: Option<String>,
+}
+
+/// All findings about one subject.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Examination {
+    /// [`SCHEMA_VERSION`].
+    pub schema: u32,
+    /// Who was examined.
+    pub subject: SubjectId,
+    /// Hash of the program that was examined, as in the records' settings.
+    pub binary: Option<String>,
+    /// Seconds since 1970, UTC.
+    pub started_unix_s: u64,
+    /// How long it took, in nanoseconds.
+    pub elapsed_ns: u64,
+    /// In the order in which the cases ran.
+    pub findings: Vec<Finding>,
+}
+
+impl Finding {
+    /// Whether it is not as expected.
+    #[must_use]
+    pub fn is_failure(&self) -> bool {
+        self.verdict == Verdict::Fail
+    }
+}
+
+impl Examination {
+    /// Folder of the examinations, in the run's folder.
+    pub const FOLDER: &str = "examinations";
+
+    /// Whether the subject may be measured: no `must` failed.
+    #[must_use]
+    pub fn passed(&self) -> bool {
+        self.failures().all(|finding| finding.level != Level::Must)
+    }
+
+    /// What was not as expected, of any level.
+    pub fn failures(&self) -> impl Iterator<Item = &Finding> {
+        self.findings.iter().filter(|finding| finding.is_failure())
+    }
+
+    /// What the subject says it does not implement.
+    pub fn omitted(&self) -> impl Iterator<Item = &Finding> {
+        self.findings
+            .iter()
+            .filter(|finding| finding.verdict == Verdict::Omitted)
+    }
+
+    /// Cases passed of those that were asked: `58/60`.
+    #[must_use]
+    pub fn summary(&self) -> String {
+        let asked = self.findings.len() - self.omitted().count();
+        format!("{}/{asked}", asked - self.failures().count())
+    }
+
+    /// Where it stands in a run's folder.
+    #[must_use]
+    pub fn path(run_folder: &Path, subject: &str) -> PathBuf {
+        run_folder
+            .join(Self::FOLDER)
+            .join(format!("{subject}.json"))
+    }
+
+    /// Writes it into the run's folder: never half of it.
+    ///
+    /// # Errors
+    /// If the file system refuses.
+    pub fn save(&self, run_folder: &Path) -> Result<PathBuf, RecordError> {
+        let path = Self::path(run_folder, &self.subject.name);
+        std::fs::create_dir_all(run_folder.join(Self::FOLDER)).map_err(|cause| {
+            RecordError::Io {
+                path: run_folder.join(Self::FOLDER),
+                cause,
+            }
+        })?;
+        write_json(&path, self)?;
+        Ok(path)
+    }
+
+    /// Reads that of a subject from a run's folder; `None` if it was not examined.
+    ///
+    /// # Errors
+    /// If the file cannot be read, is of another version or has unknown fields.
+    pub fn load(run_folder: &Path, subject: &str) -> Result<Option<Self>, RecordError> {
+        let path = Self::path(run_folder, subject);
+        match path.try_exists() {
+            Ok(false) => Ok(None),
+            Ok(true) => read_json(&path).map(Some),
+            Err(cause) => Err(RecordError::Io { path, cause }),
+        }
+    }
+
+    /// An examination with nothing found yet.
+    #[must_use]
+    pub fn blank(subject: SubjectId, binary: Option<String>, started_unix_s: u64) -> Self {
+        Self {
+            schema: SCHEMA_VERSION,
+            subject,
+            binary,
+            started_unix_s,
+            elapsed_ns: 0,
+            findings: Vec::new(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn examination(verdicts: &[(Level, Verdict)]) -> Examination {
+        let subject = SubjectId {
+            name: "axum".into(),
+            variant: None,
+            version: "axum 0.8.9".into(),
+            language: "rust".into(),
+        };
+        let finding = |(level, verdict): &(Level, Verdict)| Finding {
+            group: "echo".into(),
+            name: "one".into(),
+            level: *level,
+            verdict: *verdict,
+            expected: "yes".into(),
+            seen: None,
+            sent: None,
+        };
+        Examination {
+            findings: verdicts.iter().map(finding).collect(),
+            ..Examination::blank(subject, None, 0)
+        }
+    }
+
+    #[test]
+    fn only_a_failed_must_fails_a_subject_and_what_is_omitted_is_not_counted() {
+        use {Level::*, Verdict::*};
+        let of = |verdicts: &[(Level, Verdict)]| {
+            let examination = examination(verdicts);
+            (examination.passed(), examination.summary())
+        };
+        assert_eq!(of(&[(Must, Pass)]), (true, "1/1".into()));
+        assert_eq!(
+            of(&[
+                (Must, Pass),
+                (Should, Fail),
+                (Note, Fail),
+                (Should, Omitted)
+            ]),
+            (true, "1/3".into())
+        );
+        assert_eq!(of(&[(Must, Fail), (Should, Pass)]), (false, "1/2".into()));
+    }
+
+    #[test]
+    fn it_is_saved_beside_the_trials_and_read_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let examination = examination(&[(Level::Should, Verdict::Fail)]);
+        assert_eq!(Examination::load(folder.path(), "axum").unwrap(), None);
+        examination.save(folder.path()).unwrap();
+        let read = Examination::load(folder.path(), "axum").unwrap();
+        assert_eq!(read, Some(examination));
+        let path = Examination::path(folder.path(), "axum");
+        std::fs::write(&path, "{\"schema\": 1, \"subject\"").unwrap();
+        let error = Examination::load(folder.path(), "axum").unwrap_err();
+        assert!(error.to_string().contains("axum.json"), "{error}");
+    }
+}
