@@ -1,0 +1,83 @@
+//! `wsbench`: one verb, one file. Parses, runs, prints the error, exits.
+//!
+//! A library only so that fuzzing reaches its parsers: nothing builds on it.
+
+mod args;
+mod commands;
+mod compile;
+mod control;
+mod cpus;
+mod driver;
+mod keeper;
+mod machine;
+mod observe;
+mod ports;
+mod process;
+mod profile;
+mod progress;
+mod root;
+mod run;
+mod runfile;
+mod serve;
+mod server;
+mod sockets;
+mod strict;
+mod subject;
+mod table;
+mod verify;
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+/// Compares WebSocket servers by measurement a sceptic would accept.
+#[derive(Parser)]
+#[command(version, arg_required_else_help = true)]
+struct Cli {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    List(commands::list::Args),
+    New(commands::new::Args),
+    Build(commands::build::Args),
+    Verify(commands::verify::Args),
+    Serve(commands::serve::Args),
+    Client(commands::client::Args),
+    Run(commands::run::Args),
+    Report(commands::report::Args),
+    Clean(commands::clean::Args),
+    Kill(commands::kill::Args),
+    #[command(hide = true)]
+    Keeper(commands::keeper::Args),
+    #[command(hide = true)]
+    ClientProcess(commands::client_process::Args),
+}
+
+/// The whole program.
+#[must_use]
+pub fn main() -> ExitCode {
+    let cli = match Cli::try_parse_from(args::legacy::translate(std::env::args_os())) {
+        Ok(cli) => cli,
+        Err(error) => return args::refusal::tell(&error),
+    };
+    let result = match cli.verb {
+        Verb::List(args) => commands::list::run(args),
+        Verb::New(args) => commands::new::run(args),
+        Verb::Build(args) => commands::build::run(args),
+        Verb::Verify(args) => commands::verify::run(args),
+        Verb::Serve(args) => commands::serve::run(args),
+        Verb::Client(args) => commands::client::run(args),
+        Verb::Run(args) => commands::run::run(args),
+        Verb::Report(args) => commands::report::run(args),
+        Verb::Clean(args) => commands::clean::run(args),
+        Verb::Kill(args) => commands::kill::run(args),
+        Verb::Keeper(args) => commands::keeper::run(args),
+        Verb::ClientProcess(args) => commands::client_process::run(args),
+    };
+    result.unwrap_or_else(|error| {
+        eprintln!("wsbench: {error:#}");
+        ExitCode::FAILURE
+    })
+}
