@@ -13,7 +13,9 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
-use wsbench_schema::{ClientCommand, ClientEvent, Load, Phase, PhaseReport, Progress, Target};
+use wsbench_schema::{
+    ClientCommand, ClientEvent, Load, Part, Phase, PhaseReport, Progress, Target,
+};
 
 /// How often the caller is asked whether to go on.
 const TICK: Duration = Duration::from_millis(100);
@@ -97,14 +99,16 @@ impl Clients {
 
     /// Tells every client its share of the load: one for each, in order.
     pub fn prepare(&mut self, loads: &[Load], target: &Target, seed: u64) -> Result<(), Halt> {
-        for (index, load) in loads.iter().enumerate() {
+        let of = self.count();
+        for (index, load) in (0..).zip(loads) {
             self.send(
-                index,
+                index as usize,
                 &ClientCommand::Prepare {
                     load: Box::new(load.clone()),
                     target: target.clone(),
                     // Clients in step must not send the same bytes in the same rhythm.
-                    seed: seed.wrapping_add(index as u64),
+                    seed: seed.wrapping_add(index.into()),
+                    part: Part { index, of },
                 },
             )?;
         }

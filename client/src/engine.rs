@@ -24,7 +24,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use worker::{Order, Worker, sleep_until};
-use wsbench_schema::{Load, Phase, PhaseReport, Progress, Target, encode_histogram, metric};
+use wsbench_schema::{Load, Part, Phase, PhaseReport, Progress, Target, encode_histogram, metric};
 
 /// How often a running phase looks whether it must stop.
 const STOP_CHECK: Duration = Duration::from_millis(50);
@@ -55,9 +55,22 @@ impl Engine {
     /// # Errors
     /// If the load is invalid, the host unknown, or the machine's limits too low.
     pub fn prepare(load: Load, target: &Target, seed: u64) -> Result<Self, EngineError> {
+        Self::prepare_part(load, target, seed, Part::WHOLE)
+    }
+
+    /// The same for one of several client processes, whose share `load` is.
+    ///
+    /// # Errors
+    /// As [`Engine::prepare`].
+    pub fn prepare_part(
+        load: Load,
+        target: &Target,
+        seed: u64,
+        part: Part,
+    ) -> Result<Self, EngineError> {
         load.validate().map_err(EngineError::Load)?;
         crate::limits::allow_connections(load.connections)?;
-        let route = Arc::new(Route::plan(target, load.connections)?);
+        let route = Arc::new(Route::plan(target, load.connections, part)?);
         let pool = |batch| Templates::new(load.message, load.payload_bytes as usize, batch, seed);
         let mut templates = pool(1);
         let frame_bytes = templates.sent_len();

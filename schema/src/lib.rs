@@ -25,4 +25,4 @@ pub use metric::Phase;
 pub use observe::{Edge, Sample, Series};
 pub use record::{Outcome, RecordError, RunPlan, SCHEMA_VERSION, SubjectId, TrialRecord};
 pub use target::{PortRange, PortRangeError, Target, TargetError};
-pub use wire::{ClientCommand, ClientEvent, PhaseReport, Progress};
+pub use wire::{ClientCommand, ClientEvent, Part, PhaseReport, Progress};

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! driver                         client
-//!   prepare {load, target, seed}
+//!   prepare {load, target, seed, part}
 //!                                  prepared {shards}
 //!                                  ready {phase: connect}
 //!   go {phase: connect}
@@ -32,6 +32,8 @@ pub enum ClientCommand {
         target: Target,
         /// Of every random choice: payloads, keys, phases of senders.
         seed: u64,
+        /// Which of the client's processes this is: `load` is its share.
+        part: Part,
     },
     /// Begin the phase that the client said it is ready for.
     Go {
@@ -42,6 +44,23 @@ pub enum ClientCommand {
     },
     /// Close the connections and exit.
     Stop,
+}
+
+/// One of the processes that a client consists of. All of them get about as many
+/// connections (the same number, or one more), and none uses a source
+/// address and port that another one may need.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Part {
+    /// From 0; below `of`.
+    pub index: u32,
+    /// The number of processes; at least 1.
+    pub of: u32,
+}
+
+impl Part {
+    /// The only process of its client.
+    pub const WHOLE: Self = Self { index: 0, of: 1 };
 }
 
 /// From a client process to the driver.

@@ -60,12 +60,17 @@ fn drive(
 ) -> anyhow::Result<()> {
     // The end of input is a stop.
     let next = || commands.recv().unwrap_or(Ok(ClientCommand::Stop));
-    let (load, target, seed) = match next()? {
-        ClientCommand::Prepare { load, target, seed } => (*load, target, seed),
+    let (load, target, seed, part) = match next()? {
+        ClientCommand::Prepare {
+            load,
+            target,
+            seed,
+            part,
+        } => (*load, target, seed, part),
         ClientCommand::Stop => return Ok(()),
         ClientCommand::Go { .. } => bail!("the first command is `go`; it must be `prepare`"),
     };
-    let mut engine = Engine::prepare(load, &target, seed)?;
+    let mut engine = Engine::prepare_part(load, &target, seed, part)?;
     say(&ClientEvent::Prepared {
         shards: engine.shards(),
     })?;

@@ -7,9 +7,7 @@ use crate::cause::Cause;
 use crate::protocol::{Event, Protocol};
 use mio::Registry;
 use mio::net::TcpStream;
-use socket2::SockRef;
 use std::io::{self, ErrorKind, Read, Write};
-use std::time::Duration;
 
 /// One read takes at most this much; larger answers take several.
 const READ_BUFFER_BYTES: usize = 64 << 10;
@@ -250,7 +248,10 @@ impl<P: Protocol> Net<P> {
         self.take(id, bytes.len()).1
     }
 
-    /// Closes a connection for good. Returns how many messages were in flight.
+    /// Closes a connection for good, with a reset (see [`Route::connect`]).
+    /// Returns how many messages were in flight.
+    ///
+    /// [`Route::connect`]: super::dial::Route::connect
     pub fn close(&mut self, id: SlotId) -> u32 {
         let slot = &mut self.slots[id as usize];
         if slot.state == State::Open {
@@ -260,9 +261,7 @@ impl<P: Protocol> Net<P> {
         slot.odd = None;
         slot.aside = None;
         slot.batch_count = 0;
-        if let Some(stream) = slot.stream.take() {
-            abort(&stream);
-        }
+        slot.stream = None;
         std::mem::take(&mut slot.awaited)
     }
 }
@@ -279,11 +278,4 @@ fn write(stream: Option<&mut TcpStream>, bytes: &[u8]) -> io::Result<usize> {
             result => return result,
         }
     }
-}
-
-/// Lets the socket be closed with a reset, so that a million connections leave
-/// no million ports in TIME_WAIT for the next trial.
-pub fn abort(stream: &TcpStream) {
-    // A socket that is closed already needs no reset: the error says just that.
-    let _ = SockRef::from(stream).set_linger(Some(Duration::ZERO));
 }

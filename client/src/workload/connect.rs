@@ -5,7 +5,7 @@ use super::{Outcome, Workload};
 use crate::cause::{Cause, Causes};
 use crate::engine::clock::now_ns;
 use crate::engine::dial::Route;
-use crate::engine::net::{Net, Reading, abort};
+use crate::engine::net::{Net, Reading};
 use crate::engine::slot::{SlotId, State};
 use crate::protocol::handshake::ANSWER_MAX_BYTES;
 use crate::protocol::{Protocol, Welcome};
@@ -139,9 +139,7 @@ impl Connect {
         self.in_flight -= 1;
         let slot = net.slot(id);
         slot.aside = None;
-        if let Some(stream) = slot.stream.take() {
-            abort(&stream);
-        }
+        slot.stream = None;
         if u32::from(slot.attempts) < self.retries {
             slot.attempts = slot.attempts.saturating_add(1);
             slot.state = State::Unborn;
