@@ -163,7 +163,7 @@ fn a_refused_handshake_is_a_failed_connection_with_its_cause() {
     let _alone = alone_at_rest();
     let project = project();
     let wrongs = [
-        ("refuser", "--status 503", "handshake_status"),
+        ("refuser", "--status 503", "handshake_status_503"),
         ("forger", "--bad-accept", "handshake_accept"),
     ];
     for (name, switches, _) in wrongs {

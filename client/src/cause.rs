@@ -1,21 +1,28 @@
 //! Why a dial or a message failed. Every failure is counted under exactly one cause.
 
+use std::borrow::Cow;
 use std::io;
 
 macro_rules! causes {
     ($($(#[$doc:meta])* $variant:ident => $name:literal,)+) => {
         /// Why a dial or a message failed.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        pub enum Cause { $($(#[$doc])* $variant,)+ }
+        pub enum Cause {
+            $($(#[$doc])* $variant,)+
+            /// The handshake was answered with this status instead of 101; 0
+            /// stands for all beyond the first few that were seen.
+            HandshakeStatus(u16),
+        }
 
         impl Cause {
-            /// Every cause.
-            pub const ALL: &[Cause] = &[$(Cause::$variant,)+];
-
             /// As it stands in the names of metrics.
             #[must_use]
-            pub fn name(self) -> &'static str {
-                match self { $(Cause::$variant => $name,)+ }
+            pub fn name(self) -> Cow<'static, str> {
+                match self {
+                    $(Cause::$variant => $name.into(),)+
+                    Cause::HandshakeStatus(0) => "handshake_status_other".into(),
+                    Cause::HandshakeStatus(status) => format!("handshake_status_{status}").into(),
+                }
             }
         }
     };
@@ -36,8 +43,6 @@ causes! {
     TooManyFiles => "too_many_files",
     /// The kernel has no memory for the socket.
     NoMemory => "no_memory",
-    /// The handshake was answered with another status than 101.
-    HandshakeStatus => "handshake_status",
     /// `Upgrade` or `Connection` is missing or wrong, or something was agreed
     /// to that was not offered.
     HandshakeHeaders => "handshake_headers",
@@ -97,42 +102,50 @@ impl Cause {
     }
 }
 
-/// A count for each cause.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Causes([u64; Cause::ALL.len()]);
+/// Statuses that are counted apart: a server may answer each dial with another.
+const STATUSES_MAX: usize = 8;
 
-impl Default for Causes {
-    fn default() -> Self {
-        Self([0; Cause::ALL.len()])
-    }
+/// A count for each cause that occurred.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Causes {
+    /// In the order in which they were seen first; there are few.
+    counts: Vec<(Cause, u64)>,
+    total: u64,
 }
 
 impl Causes {
     /// Counts `count` failures.
     pub fn add(&mut self, cause: Cause, count: u64) {
-        self.0[cause as usize] += count;
+        if count == 0 {
+            return;
+        }
+        self.total += count;
+        let cause = self.counted_as(cause);
+        match self.counts.iter_mut().find(|(seen, _)| *seen == cause) {
+            Some((_, so_far)) => *so_far += count,
+            None => self.counts.push((cause, count)),
+        }
     }
 
-    /// Adds another's counts.
-    pub fn merge(&mut self, other: &Self) {
-        for (mine, theirs) in self.0.iter_mut().zip(other.0) {
-            *mine += theirs;
+    fn counted_as(&self, cause: Cause) -> Cause {
+        let is_status = |cause: &Cause| matches!(cause, Cause::HandshakeStatus(_));
+        let seen = || self.counts.iter().map(|(seen, _)| *seen);
+        let is_new = is_status(&cause) && seen().all(|seen| seen != cause);
+        match is_new && seen().filter(is_status).count() >= STATUSES_MAX {
+            true => Cause::HandshakeStatus(0),
+            false => cause,
         }
     }
 
     /// All failures.
     #[must_use]
     pub fn total(&self) -> u64 {
-        self.0.iter().sum()
+        self.total
     }
 
     /// The causes that occurred.
     pub fn iter(&self) -> impl Iterator<Item = (Cause, u64)> {
-        Cause::ALL
-            .iter()
-            .copied()
-            .zip(self.0)
-            .filter(|(_, count)| *count > 0)
+        self.counts.iter().copied()
     }
 }
 
@@ -145,14 +158,29 @@ mod tests {
         let mut causes = Causes::default();
         causes.add(Cause::Lost, 2);
         causes.add(Cause::Refused, 1);
-        let mut sum = Causes::default();
-        sum.merge(&causes);
-        sum.merge(&causes);
-        assert_eq!(sum.total(), 6);
+        causes.add(Cause::Lost, 3);
+        causes.add(Cause::Reset, 0);
+        assert_eq!(causes.total(), 6);
         assert_eq!(
-            sum.iter().collect::<Vec<_>>(),
-            [(Cause::Refused, 2), (Cause::Lost, 4)]
+            causes.iter().collect::<Vec<_>>(),
+            [(Cause::Lost, 5), (Cause::Refused, 1)]
         );
+    }
+
+    #[test]
+    fn a_status_is_told_and_a_server_cannot_fill_the_report_with_them() {
+        assert_eq!(Cause::HandshakeStatus(503).name(), "handshake_status_503");
+        let mut causes = Causes::default();
+        for status in 200..600 {
+            causes.add(Cause::HandshakeStatus(status), 1);
+            causes.add(Cause::HandshakeStatus(200), 1);
+        }
+        let counts: Vec<_> = causes.iter().collect();
+        assert_eq!(counts[0], (Cause::HandshakeStatus(200), 401));
+        assert_eq!(counts.len(), 9);
+        let other = (Cause::HandshakeStatus(0), 392);
+        assert_eq!((counts[8], causes.total()), (other, 800));
+        assert_eq!(other.0.name(), "handshake_status_other");
     }
 
     #[test]

@@ -71,7 +71,7 @@ impl Outcome {
     pub fn failures(&mut self, causes: &crate::cause::Causes) {
         self.count(metric::FAILED, causes.total());
         for (cause, count) in causes.iter() {
-            self.count(metric::failed_by(cause.name()), count);
+            self.count(metric::failed_by(&cause.name()), count);
         }
     }
 

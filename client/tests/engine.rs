@@ -195,7 +195,7 @@ fn fragments_pings_and_slow_bytes_are_right_answers() {
 fn wrong_handshakes_have_their_cause_and_are_retried() {
     type Change = fn(&str) -> Vec<u8>;
     let cases: [(&str, Change); 4] = [
-        ("handshake_status", |_| {
+        ("handshake_status_503", |_| {
             b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n".to_vec()
         }),
         ("handshake_accept", |request| {

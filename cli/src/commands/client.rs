@@ -9,13 +9,13 @@ use crate::run::clients;
 use crate::run::found::{Found, Wanted};
 use crate::run::id;
 use crate::run::interrupt::{EXIT_CODE, Interrupt};
-use crate::run::{figures, limits, standalone};
+use crate::run::{figures, limits, standalone, verdict};
 use crate::runfile::RunFile;
 use anyhow::bail;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use wsbench_report::{Report, block, terminal_width};
-use wsbench_schema::{Load, Outcome, Phase, TrialRecord, metric};
+use wsbench_schema::{Load, TrialRecord};
 
 const SERVER: &str = "Server";
 const OUTPUT: &str = "Output";
@@ -24,8 +24,9 @@ const OUTPUT: &str = "Output";
 ///
 /// The server is one that `wsbench serve` runs, on this host (-f NAME) or on
 /// another (--ip HOST --control-port PORT), or any at all (--url). Results are
-/// kept in results/clients-*/. Exit code: 0, or 1 if nothing succeeded or a
-/// connection failed, or 130 if interrupted (what was measured is printed).
+/// kept in results/clients-*/. Exit code: 0, or 1 if a connection or message
+/// failed or was never sent or a connection was lost, or 130 if interrupted
+/// (what was measured is printed).
 #[derive(clap::Args)]
 pub struct Args {
     /// The server, as `wsbench serve` knows it
@@ -169,8 +170,7 @@ fn one(
         clients::save(root, &mut record)?;
     }
     show(&record, args)?;
-    let lost = record.metric(Phase::Connect, metric::FAILED).unwrap_or(0);
-    Ok(record.outcome == Outcome::Completed && lost == 0)
+    Ok(!verdict::is_at_fault(&record))
 }
 
 fn exit_code(interrupt: &Interrupt, good: bool) -> ExitCode {

@@ -106,9 +106,9 @@ fn connections_lost(record: &TrialRecord) -> Option<String> {
     (!lost.is_empty()).then(|| lost.join("; "))
 }
 
-/// Whether the run must not end with exit code 0: the trial did not run to its
-/// end, a connection or message of it failed or was never sent, or a connection
-/// was lost.
+/// Whether `run` or `client` must not end with exit code 0: the trial did not run
+/// to its end, a connection or message of it failed or was never sent, or a
+/// connection was lost.
 pub fn is_at_fault(record: &TrialRecord) -> bool {
     let faults = |phase: &Phase| {
         [metric::FAILED, metric::NOT_SENT, metric::CONNECTIONS_LOST]

@@ -46,12 +46,14 @@ pub fn request(host: &str, port: u16, path: &str, key: &str, out: &mut Vec<u8>) 
 pub fn judge(key: &str, answer: &[u8]) -> Welcome {
     let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
     let mut response = httparse::Response::new(&mut headers);
-    let length = match response.parse(answer) {
+    let parsed = response.parse(answer);
+    // The status line tells enough: an error page may be long, its headers many.
+    let has_status = matches!(parsed, Ok(_) | Err(httparse::Error::TooManyHeaders));
+    if let Some(status) = response.code.filter(|code| has_status && *code != 101) {
+        return Welcome::Rejected(Cause::HandshakeStatus(status));
+    }
+    let length = match parsed {
         Ok(httparse::Status::Complete(length)) => length,
-        // The status line tells enough: an error page may be long.
-        Ok(httparse::Status::Partial) if response.code.is_some_and(|code| code != 101) => {
-            return Welcome::Rejected(Cause::HandshakeStatus);
-        }
         Ok(httparse::Status::Partial) if answer.len() < ANSWER_MAX_BYTES => {
             return Welcome::Partial;
         }
@@ -59,9 +61,6 @@ pub fn judge(key: &str, answer: &[u8]) -> Welcome {
             return Welcome::Rejected(Cause::HandshakeMalformed);
         }
     };
-    if response.code != Some(101) {
-        return Welcome::Rejected(Cause::HandshakeStatus);
-    }
     let values = |name: &'static str| {
         let named = move |header: &&httparse::Header<'_>| header.name.eq_ignore_ascii_case(name);
         response
@@ -122,7 +121,7 @@ mod tests {
         };
         assert_eq!(
             judge("101", "200"),
-            Welcome::Rejected(Cause::HandshakeStatus)
+            Welcome::Rejected(Cause::HandshakeStatus(200))
         );
         assert_eq!(
             judge("websocket", "h2c"),
@@ -158,6 +157,21 @@ mod tests {
             judge(KEY, endless.as_bytes()),
             Welcome::Rejected(Cause::HandshakeMalformed)
         );
+    }
+
+    #[test]
+    fn a_status_is_told_however_long_the_page_behind_it() {
+        let told = Welcome::Rejected(Cause::HandshakeStatus(503));
+        let headers = "X: y\r\n".repeat(HEADERS_MAX + 1);
+        for rest in ["\r\n\r\n", "\r\nX: endless", &format!("\r\n{headers}\r\n")] {
+            assert_eq!(
+                judge(KEY, format!("HTTP/1.1 503 Busy{rest}").as_bytes()),
+                told
+            );
+        }
+        assert_eq!(judge(KEY, b"HTTP/1.1 50"), Welcome::Partial);
+        let malformed = Welcome::Rejected(Cause::HandshakeMalformed);
+        assert_eq!(judge(KEY, b"HTTP/1.1 5033 Busy\r\n\r\n"), malformed);
     }
 
     #[test]

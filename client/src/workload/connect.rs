@@ -138,8 +138,9 @@ impl Connect {
     fn attempt_failed<P: Protocol>(&mut self, net: &mut Net<P>, id: SlotId, cause: Cause) {
         self.in_flight -= 1;
         let slot = net.slot(id);
-        slot.aside = None;
         slot.stream = None;
+        // What came behind the handshake of this attempt is not of the next one.
+        (slot.aside, slot.odd) = (None, None);
         if u32::from(slot.attempts) < self.retries {
             slot.attempts = slot.attempts.saturating_add(1);
             slot.state = State::Unborn;
@@ -326,7 +327,7 @@ impl<P: Protocol> Workload<P> for Connect {
         outcome.count(metric::CONNECTIONS_LOST, self.lost);
         outcome.count(metric::RETRIED, self.retried.total());
         for (cause, count) in self.retried.iter() {
-            outcome.count(metric::retried_by(cause.name()), count);
+            outcome.count(metric::retried_by(&cause.name()), count);
         }
         outcome.failures(&self.failed);
         outcome
