@@ -3,6 +3,7 @@
 
 pub mod clients;
 pub mod estimate;
+pub mod examine;
 pub mod figures;
 pub mod found;
 pub mod id;

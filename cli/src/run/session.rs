@@ -6,6 +6,7 @@ use crate::cpus;
 use crate::progress::{Spinner, note, say};
 use crate::root::Root;
 use crate::run::estimate::{History, spoken};
+use crate::run::examine::{Admission, Examinations};
 use crate::run::interrupt::{EXIT_CODE, Interrupt};
 use crate::run::limits::{self, Limits};
 use crate::run::lock::RunLock;
@@ -222,6 +223,20 @@ fn measure(
         options: &setup.options,
         interrupt,
     };
+    let mut examinations = Examinations::default();
+    // All of them first: who is wrong is known before hours of measuring, and the
+    // examiner's work warms no trial's machine.
+    for (index, subject) in setup.subjects.iter().enumerate() {
+        let is_measured = todo.iter().any(|trial| trial.subject == index);
+        if !is_measured || unbuilt.contains_key(&index) {
+            continue;
+        }
+        let version = &setup.versions[index];
+        let admission = examinations.admit(&bench, subject, version)?;
+        if interrupt.pressed() || admission.is_none() {
+            return Ok(false);
+        }
+    }
     let width = plan.subjects.iter().map(String::len).max().unwrap_or(0);
     for trial in todo {
         if interrupt.pressed() {
@@ -235,15 +250,26 @@ fn measure(
             _ => format!("{title}  {}", described(load)),
         };
         let hash = load.hash();
+        let (subject, version) = (
+            &setup.subjects[trial.subject],
+            &setup.versions[trial.subject],
+        );
+        let admission = match unbuilt.get(&trial.subject) {
+            Some(reason) => Admission::unbuilt(reason),
+            None => match examinations.admit(&bench, subject, version)? {
+                Some(admission) => admission,
+                None => return Ok(false),
+            },
+        };
         let job = Job {
-            subject: &setup.subjects[trial.subject],
-            version: &setup.versions[trial.subject],
+            subject,
+            version,
             load,
             round: trial.round,
             attempt: setup.finished.next_attempt(&hash, name, trial.round),
             seed: plan::trial_seed(plan.seed, trial.round),
             title,
-            unbuilt: unbuilt.get(&trial.subject).map(String::as_str),
+            admission,
         };
         match trial::run(&bench, &job)? {
             Some(record) => say(format_args!("{}  {}", job.title, result(&record))),

@@ -1,5 +1,5 @@
-//! One trial: a server is verified and stopped; a fresh one is loaded by a fresh
-//! client phase by phase, watched from outside. Whatever goes wrong with the subject becomes the
+//! One trial: a fresh server is loaded by a fresh client phase by phase, watched
+//! from outside. Whatever goes wrong with the subject becomes the
 //! trial's result; everything that was started is stopped and reaped.
 
 mod phases;
@@ -9,6 +9,7 @@ use crate::observe::LocalObserver;
 use crate::ports;
 use crate::progress::note;
 use crate::root::Root;
+use crate::run::examine::Admission;
 use crate::run::id::Utc;
 use crate::run::interrupt::Interrupt;
 use crate::run::options::Options;
@@ -16,22 +17,22 @@ use crate::run::setup;
 use crate::run::verdict;
 use crate::server::{Server, ServerSpec};
 use crate::subject::Subject;
-use crate::verify;
-use phases::{Phases, exited};
+use phases::Phases;
+pub use phases::exited;
 use std::collections::BTreeMap;
 use std::fs;
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use wsbench_schema::mark::UNVERIFIED;
 use wsbench_schema::{
-    CpuMap, Load, Machine, Outcome, Phase, SCHEMA_VERSION, SubjectId, Target, TrialRecord,
+    CpuMap, Load, Machine, Outcome, Phase, SCHEMA_VERSION, SubjectId, TrialRecord,
 };
 
 /// Servers under test listen here.
 pub const HOST: &str = "127.0.0.1";
 /// How long a server may take until it listens.
-const START_TIMEOUT: Duration = Duration::from_secs(15);
+pub const START_TIMEOUT: Duration = Duration::from_secs(15);
+
 /// What all trials of a run have in common.
 pub struct Bench<'a> {
     /// The project.
@@ -70,8 +71,8 @@ pub struct Job<'a> {
     pub seed: u64,
     /// Stands in front of progress: `axum  round 1/3`.
     pub title: String,
-    /// Why it could not be built, if so.
-    pub unbuilt: Option<&'a str>,
+    /// Whether it may be timed.
+    pub admission: Admission,
 }
 
 /// Why a trial was not measured to its end.
@@ -100,9 +101,13 @@ impl Stop {
 /// Makes a trial and saves its record; `None` if the user interrupted it.
 pub fn run(bench: &Bench<'_>, job: &Job<'_>) -> anyhow::Result<Option<TrialRecord>> {
     let mut record = blank(bench, job);
-    let stopped = match job.unbuilt {
-        Some(reason) => Err(Stop::failed("build", reason)),
-        None => measure(bench, job, &mut record),
+    let stopped = match &job.admission {
+        Admission::Admitted => measure(bench, job, &mut record),
+        Admission::Unverified(reason) => {
+            record.marks.insert(UNVERIFIED.into(), reason.clone());
+            measure(bench, job, &mut record)
+        }
+        Admission::Refused { stage, reason } => Err(Stop::failed(stage, reason)),
     };
     match stopped {
         Ok(()) => {}
@@ -120,7 +125,7 @@ fn blank(bench: &Bench<'_>, job: &Job<'_>) -> TrialRecord {
     settings.extend(subject.settings());
     // Of the program that is about to be started, whatever was built before.
     let program = subject.program_hash(bench.root);
-    if let Some(hash) = program.filter(|_| job.unbuilt.is_none()) {
+    if let Some(hash) = program.filter(|_| !job.admission.is_unbuilt()) {
         settings.insert(setup::PROGRAM.into(), hash);
     }
     TrialRecord {
@@ -153,29 +158,13 @@ fn blank(bench: &Bench<'_>, job: &Job<'_>) -> TrialRecord {
     }
 }
 
-/// Verification has a server process of its own: what the largest cases leave
-/// in a server's buffers would otherwise stand in the memory that is measured.
-fn measure(bench: &Bench<'_>, job: &Job<'_>, record: &mut TrialRecord) -> Result<(), Stop> {
-    with_server(bench, job, record, "verify.log", verify)?;
-    with_server(bench, job, record, "log", load)
-}
-
-/// What is done to a server.
-type Act = fn(&Bench<'_>, &Job<'_>, &mut Server, &mut TrialRecord) -> Result<(), Stop>;
-
 /// From the start of a server to its end.
-fn with_server(
-    bench: &Bench<'_>,
-    job: &Job<'_>,
-    record: &mut TrialRecord,
-    log_extension: &str,
-    act: Act,
-) -> Result<(), Stop> {
+fn measure(bench: &Bench<'_>, job: &Job<'_>, record: &mut TrialRecord) -> Result<(), Stop> {
     interruptible(bench)?;
     let stage = "start";
     let argv = job.subject.command(bench.root);
     let ports = ports::free_ports(bench.options.ports, HOST);
-    let log = log(bench, record, log_extension);
+    let log = log(bench, record, "log");
     let spec = ServerSpec {
         name: job.subject.name.clone(),
         argv: argv.map_err(|error| Stop::error(stage, &error))?,
@@ -193,7 +182,7 @@ fn with_server(
         .settings
         .insert("ports".into(), spec.ports.to_string());
     let mut server = Server::start(spec).map_err(|error| Stop::error(stage, &error))?;
-    let result = act(bench, job, &mut server, record);
+    let result = load(bench, job, &mut server, record);
     match server.stop() {
         Ok(report) if !report.killed.is_empty() => {
             let killed = report.killed.join(", ");
@@ -210,40 +199,6 @@ fn with_server(
     }
     remove_empty(&log);
     result
-}
-
-fn verify(
-    bench: &Bench<'_>,
-    job: &Job<'_>,
-    server: &mut Server,
-    record: &mut TrialRecord,
-) -> Result<(), Stop> {
-    let stage = "verify";
-    let address = format!("{HOST}:{}", server.ports().first);
-    let address: SocketAddr = address
-        .parse()
-        .map_err(|error| Stop::failed(stage, &format!("{address}: {error}")))?;
-    let examination = verify::examine(address, Target::DEFAULT_PATH);
-    if let Some(exit) = exited(server) {
-        return Err(Stop::failed(
-            stage,
-            &format!("server {exit} during {stage}"),
-        ));
-    }
-    if examination.passed() {
-        return Ok(());
-    }
-    let (summary, first) = (examination.summary(), examination.first_failure());
-    let reason = format!("{summary} cases passed; {}", first.unwrap_or_default());
-    if !bench.options.unverified {
-        return Err(Stop::failed(stage, &reason));
-    }
-    note(format_args!(
-        "{}: timed although it failed verification: {reason}",
-        job.title
-    ));
-    record.marks.insert(UNVERIFIED.into(), reason);
-    Ok(())
 }
 
 /// All phases, by a client that is gone afterwards.
@@ -285,7 +240,7 @@ fn load(
 }
 
 /// A log in which nothing stands tells nothing.
-fn remove_empty(log: &Path) {
+pub fn remove_empty(log: &Path) {
     if fs::metadata(log).is_ok_and(|log| log.len() == 0) {
         let _ = fs::remove_file(log);
     }

@@ -176,20 +176,6 @@ impl Examination {
         let all = self.findings.len();
         format!("{}/{all}", all - self.failures().count())
     }
-
-    /// The first failure in one line, for a row of a table; `None` if there is none.
-    pub fn first_failure(&self) -> Option<String> {
-        let failure = self
-            .failures()
-            .min_by_key(|finding| finding.level != Level::Must)?;
-        let Verdict::Fail { expected, seen } = &failure.verdict else {
-            return None;
-        };
-        Some(format!(
-            "{} {}: expected {expected}, saw {seen}",
-            failure.group, failure.name
-        ))
-    }
 }
 
 #[cfg(test)]
@@ -215,10 +201,7 @@ mod tests {
         let of = |findings: Vec<Finding>| Examination { findings };
         let all_pass = of(vec![finding(Level::Must, true)]);
         assert!(all_pass.passed());
-        assert_eq!(
-            (all_pass.summary(), all_pass.first_failure()),
-            ("1/1".into(), None)
-        );
+        assert_eq!(all_pass.summary(), "1/1");
         let should = of(vec![
             finding(Level::Should, false),
             finding(Level::Note, false),
@@ -230,10 +213,6 @@ mod tests {
             finding(Level::Must, false),
         ]);
         assert!(!must.passed());
-        assert_eq!(
-            must.first_failure().unwrap(),
-            "echo one: expected yes, saw no"
-        );
     }
 
     #[test]

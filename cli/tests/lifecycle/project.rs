@@ -7,6 +7,7 @@
 use serde_json::Value;
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::thread;
@@ -44,6 +45,20 @@ impl Project {
         let script = format!("MISBEHAVE={}\n{script}", misbehave());
         let run = ["sh", "-c", script.as_str(), "sh"].map(String::from);
         self.server(name, &run);
+    }
+
+    /// Adds a server as cargo would have built it, a program with a hash:
+    /// `misbehave` with these switches, to be run with `--no-build`.
+    pub fn built(&self, name: &str, switches: &str) {
+        let folder = self.path("frameworks").join(name);
+        fs::create_dir_all(&folder).unwrap();
+        let manifest = format!("[package]\nname = \"{name}\"\nversion = \"0.1.0\"\n");
+        fs::write(folder.join("Cargo.toml"), manifest).unwrap();
+        let program = self.path("output/bin").join(name);
+        fs::create_dir_all(self.path("output/bin")).unwrap();
+        let script = format!("#!/bin/sh\nexec {} {switches} \"$@\"\n", misbehave());
+        fs::write(&program, script).unwrap();
+        fs::set_permissions(program, fs::Permissions::from_mode(0o755)).unwrap();
     }
 
     fn server(&self, name: &str, run: &[String]) {

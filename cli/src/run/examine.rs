@@ -1,0 +1,268 @@
+//! The examination of the subjects: once a run, before the first trial, on a server
+//! process of its own. What was found is kept in the run's folder, and decides
+//! whether a subject is timed.
+
+use crate::ports;
+use crate::process;
+use crate::progress::{Spinner, note, say};
+use crate::run::id::Utc;
+use crate::run::trial::{Bench, HOST, START_TIMEOUT, exited, remove_empty};
+use crate::server::{Server, ServerSpec};
+use crate::subject::Subject;
+use crate::verify;
+use anyhow::Context as _;
+use std::collections::BTreeMap;
+use std::net::{SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
+use wsbench_schema::{Examination, Finding, Level, SubjectId, Target, Verdict};
+
+/// Stage of a failed trial whose subject did not pass.
+const STAGE: &str = "verify";
+
+/// For the news that a server has ended.
+const LATE_MOST: Duration = Duration::from_secs(2);
+
+/// Whether a subject may be timed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Admission {
+    /// It passed.
+    Admitted,
+    /// It did not, and the user wants to time it all the same; why it did not.
+    Unverified(String),
+    /// It may not.
+    Refused {
+        /// Stage of the failed trial.
+        stage: &'static str,
+        /// What happened.
+        reason: String,
+    },
+}
+
+/// Stage of a failed trial whose subject could not be built.
+const UNBUILT: &str = "build";
+
+impl Admission {
+    /// Of a subject that could not be built.
+    pub fn unbuilt(reason: &str) -> Self {
+        Self::Refused {
+            stage: UNBUILT,
+            reason: reason.into(),
+        }
+    }
+
+    /// Whether there is no program that would be timed.
+    pub fn is_unbuilt(&self) -> bool {
+        matches!(self, Self::Refused { stage: UNBUILT, .. })
+    }
+}
+
+/// The subjects of a run that were examined.
+#[derive(Debug, Default)]
+pub struct Examinations(BTreeMap<String, Examination>);
+
+impl Examinations {
+    /// Whether a subject may be timed. It is examined now if that was not done with
+    /// this very program. `None` if the user interrupted it.
+    ///
+    /// # Errors
+    /// If the result cannot be saved.
+    pub fn admit(
+        &mut self,
+        bench: &Bench<'_>,
+        subject: &Subject,
+        version: &str,
+    ) -> anyhow::Result<Option<Admission>> {
+        let program = subject.program_hash(bench.root);
+        if let Some(known) = self.known(bench, subject, &program) {
+            return Ok(Some(admission(known, bench.options.unverified)));
+        }
+        let spinner = Spinner::new(format!("examining {}", subject.name));
+        let id = SubjectId {
+            name: subject.name.clone(),
+            variant: subject.variant.clone(),
+            version: version.into(),
+            language: subject.language.clone(),
+        };
+        let examination = Examination::blank(id, program, Utc::now().unix_s);
+        let examined = examine(bench, subject, examination);
+        drop(spinner);
+        if bench.interrupt.pressed() {
+            return Ok(None);
+        }
+        let examination = match examined {
+            Ok(examination) => examination,
+            // Not a word about its answers: the next trial tries again.
+            Err(error) => {
+                let (stage, reason) = ("start", one_line(&format!("{error:#}")));
+                return Ok(Some(Admission::Refused { stage, reason }));
+            }
+        };
+        examination.save(bench.folder)?;
+        let admission = admission(&examination, bench.options.unverified);
+        tell(&examination, &admission);
+        self.0.insert(subject.name.clone(), examination);
+        Ok(Some(admission))
+    }
+
+    /// The examination of this very program: of this session, or of the
+    /// interrupted one that it goes on with.
+    fn known(
+        &mut self,
+        bench: &Bench<'_>,
+        subject: &Subject,
+        program: &Option<String>,
+    ) -> Option<&Examination> {
+        let name = &subject.name;
+        if !self.0.contains_key(name) && program.is_some() {
+            match Examination::load(bench.folder, name) {
+                Ok(Some(saved)) => _ = self.0.insert(name.clone(), saved),
+                Ok(None) => {}
+                Err(error) => note(format_args!("{name} is examined again: {error}")),
+            }
+        }
+        self.0.get(name).filter(|known| known.binary == *program)
+    }
+}
+
+/// Starts the server, asks it everything, and stops it.
+fn examine(
+    bench: &Bench<'_>,
+    subject: &Subject,
+    mut examination: Examination,
+) -> anyhow::Result<Examination> {
+    let log = bench.logs.join(format!("{}.verify.log", subject.name));
+    let mut server = Server::start(ServerSpec {
+        name: subject.name.clone(),
+        argv: subject.command(bench.root)?,
+        folder: subject.folder.clone(),
+        host: HOST.into(),
+        ports: ports::free_ports(bench.options.ports, HOST)?,
+        cpus: bench.cpus.server.clone(),
+        nodelay: bench.options.nodelay,
+        max_message: None,
+        extra_args: Vec::new(),
+        log: log.clone(),
+        start_timeout: START_TIMEOUT,
+    })?;
+    let address = format!("{HOST}:{}", server.ports().first);
+    let address: SocketAddr = address.parse().context("address of the server")?;
+    let begin = Instant::now();
+    examination.findings = findings(verify::examine(address, Target::DEFAULT_PATH));
+    if let Some(exit) = gone(&mut server, address) {
+        examination.findings.push(died(&exit));
+    }
+    examination.elapsed_ns = u64::try_from(begin.elapsed().as_nanos()).unwrap_or(u64::MAX);
+    if let Err(error) = server.stop() {
+        let name = &subject.name;
+        note(format_args!("{name}: cannot stop the server: {error:#}"));
+    }
+    remove_empty(&log);
+    Ok(examination)
+}
+
+fn findings(examination: verify::Examination) -> Vec<Finding> {
+    let findings = examination.findings.into_iter();
+    let finding = |found: verify::Finding| {
+        let (verdict, expected, seen) = match found.verdict {
+            verify::Verdict::Pass => (Verdict::Pass, String::new(), None),
+            verify::Verdict::Fail { expected, seen } => (Verdict::Fail, expected, Some(seen)),
+        };
+        Finding {
+            group: found.group.into(),
+            name: found.name,
+            level: match found.level {
+                verify::Level::Must => Level::Must,
+                verify::Level::Should => Level::Should,
+                verify::Level::Note => Level::Note,
+            },
+            verdict,
+            expected,
+            seen,
+            sent: None,
+        }
+    };
+    findings.map(finding).collect()
+}
+
+/// How the server ended, if it did. That nobody listens is known at once, how it
+/// came about only a moment later.
+fn gone(server: &mut Server, address: SocketAddr) -> Option<String> {
+    let patience = match TcpStream::connect_timeout(&address, LATE_MOST) {
+        Ok(_) => Duration::ZERO,
+        Err(_) => LATE_MOST,
+    };
+    let mut exit = None;
+    process::wait_until(patience, || {
+        exit = exited(server);
+        exit.is_some()
+    });
+    exit
+}
+
+/// A server that is gone answers no case that comes after; this is why.
+fn died(exit: &str) -> Finding {
+    Finding {
+        group: "server".into(),
+        name: "runs to the end of the examination".into(),
+        level: Level::Must,
+        verdict: Verdict::Fail,
+        expected: "a server that still runs".into(),
+        seen: Some(format!("server {}", one_line(exit))),
+        sent: None,
+    }
+}
+
+fn admission(examination: &Examination, unverified: bool) -> Admission {
+    if examination.passed() {
+        return Admission::Admitted;
+    }
+    let reason = reason(examination);
+    match unverified {
+        true => Admission::Unverified(reason),
+        false => {
+            let stage = STAGE;
+            Admission::Refused { stage, reason }
+        }
+    }
+}
+
+/// `22/23 cases passed; echo text of 0 bytes: expected ..., saw ...`: the failure
+/// that explains the others, if there is one.
+fn reason(examination: &Examination) -> String {
+    let musts = examination.failures().filter(|f| f.level == Level::Must);
+    // `false` is first: that of a server that is gone.
+    let first = musts.min_by_key(|finding| finding.group != "server");
+    let first = first.map(|finding| {
+        let (group, name, expected) = (&finding.group, &finding.name, &finding.expected);
+        let seen = finding.seen.as_deref().unwrap_or("nothing");
+        one_line(&format!(
+            "; {group}, {name}: expected {expected}, saw {seen}"
+        ))
+    });
+    let summary = examination.summary();
+    format!("{summary} cases passed{}", first.unwrap_or_default())
+}
+
+/// `axum  verified 58/60 in 1.2 s`.
+fn tell(examination: &Examination, admission: &Admission) {
+    let name = &examination.subject.name;
+    let summary = examination.summary();
+    let omitted = match examination.omitted().count() {
+        0 => String::new(),
+        count => format!(" ({count} omitted)"),
+    };
+    let seconds = Duration::from_nanos(examination.elapsed_ns).as_secs_f64();
+    say(format_args!(
+        "{name}  verified {summary}{omitted} in {seconds:.1} s"
+    ));
+    if let Admission::Unverified(reason) = admission {
+        note(format_args!(
+            "{name} is timed although it failed verification: {reason}"
+        ));
+    }
+}
+
+fn one_line(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().map(str::trim).collect();
+    lines.join(" ")
+}
