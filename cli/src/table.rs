@@ -1,6 +1,6 @@
 //! Plain tables of text on standard output, for verbs that list subjects.
 
-use comfy_table::{ContentArrangement, LineStyle, TableStyle};
+use comfy_table::{ContentArrangement, LineStyle, Row, TableStyle};
 use std::io::{self, Write as _};
 
 /// Cells side by side and one rule under the header, as in the report.
@@ -10,7 +10,7 @@ const STYLE: TableStyle = TableStyle::new().header_separator(LineStyle {
 });
 
 /// No cell is ever folded: a row stays a line, so that it can be searched.
-pub fn render<const N: usize>(header: [&str; N], rows: Vec<[String; N]>) -> String {
+pub fn render<R: Into<Row>>(header: impl Into<Row>, rows: Vec<R>) -> String {
     let mut table = comfy_table::Table::new();
     table
         .load_style(STYLE)

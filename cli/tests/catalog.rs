@@ -179,7 +179,7 @@ fn verify_passes_the_right_and_fails_the_wrong() {
     project.misbehave("absent", "--exit-at-start");
     let right = project.run("verify right").expect_success();
     assert!(
-        right.contains("right 1.0") && right.contains("23/23"),
+        right.contains("right 1.0") && right.contains("passed"),
         "{right}"
     );
 
@@ -213,7 +213,7 @@ fn verify_passes_the_right_and_fails_the_wrong() {
         rows[0]
     );
     let table = project.run("verify corrupt handshake").stdout;
-    assert!(table.contains("corrupt: echo, "), "{table}");
+    assert!(table.contains("corrupt: echo/"), "{table}");
     assert!(
         table.contains("saw a handshake with Sec-WebSocket-Accept: "),
         "{table}"

@@ -163,7 +163,7 @@ fn a_copied_a_new_a_broken_and_an_older_folder_live_side_by_side() {
         version("fresh")
     );
     let examined = wsbench(&project, "verify mine fresh older").stdout;
-    assert_eq!(examined.matches("23/23").count(), 3, "{examined}");
+    assert_eq!(examined.matches(" passed").count(), 3, "{examined}");
 
     assert_eq!(listed(&project, "axum"), axum, "nothing changed for axum");
     for (file, before) in files.iter().zip(before) {

@@ -75,6 +75,30 @@ impl Finding {
     pub fn is_failure(&self) -> bool {
         self.verdict == Verdict::Fail
     }
+
+    /// Group and name, as a subject's metadata names a case: `refused/opcode 3`.
+    #[must_use]
+    pub fn path(&self) -> String {
+        format!("{}/{}", self.group, self.name)
+    }
+
+    /// In one line: `echo/text of 1 bytes: expected ...; saw ...; sent 81 81 .. (7 bytes)`.
+    #[must_use]
+    pub fn line(&self) -> String {
+        let level = match self.level {
+            Level::Must => "",
+            Level::Should => " (should)",
+            Level::Note => " (note)",
+        };
+        let mut line = format!("{}{level}: expected {}", self.path(), self.expected);
+        if let Some(seen) = &self.seen {
+            line.push_str(&format!("; saw {seen}"));
+        }
+        if let Some(sent) = &self.sent {
+            line.push_str(&format!("; sent {sent}"));
+        }
+        line
+    }
 }
 
 impl Examination {
@@ -102,8 +126,35 @@ impl Examination {
     /// Cases passed of those that were asked: `58/60`.
     #[must_use]
     pub fn summary(&self) -> String {
-        let asked = self.findings.len() - self.omitted().count();
-        format!("{}/{asked}", asked - self.failures().count())
+        Self::summary_of(self.findings.iter())
+    }
+
+    /// The same of a group: `12/13`, or `-` if none of it was asked.
+    #[must_use]
+    pub fn group_summary(&self, group: &str) -> String {
+        Self::summary_of(
+            self.findings
+                .iter()
+                .filter(|finding| finding.group == group),
+        )
+    }
+
+    fn summary_of<'a>(findings: impl Iterator<Item = &'a Finding>) -> String {
+        let (mut asked, mut passed) = (0, 0);
+        for finding in findings {
+            asked += usize::from(finding.verdict != Verdict::Omitted);
+            passed += usize::from(finding.verdict == Verdict::Pass);
+        }
+        match asked {
+            0 => "-".into(),
+            asked => format!("{passed}/{asked}"),
+        }
+    }
+
+    /// The failure to name if there is room for one: the first of the highest level.
+    #[must_use]
+    pub fn first_failure(&self) -> Option<&Finding> {
+        self.failures().min_by_key(|finding| finding.level)
     }
 
     /// Where it stands in a run's folder.
@@ -201,6 +252,32 @@ mod tests {
             (true, "1/3".into())
         );
         assert_eq!(of(&[(Must, Fail), (Should, Pass)]), (false, "1/2".into()));
+    }
+
+    #[test]
+    fn a_failure_is_a_line_and_the_first_of_the_highest_level_is_named() {
+        use {Level::*, Verdict::*};
+        let mut found = examination(&[(Note, Fail), (Should, Pass), (Should, Fail)]);
+        let first = found.first_failure().unwrap();
+        assert_eq!(first.line(), "echo/one (should): expected yes");
+        let must = &mut found.findings[0];
+        must.level = Must;
+        must.seen = Some("no".into());
+        must.sent = Some("81 80 (2 bytes)".into());
+        let first = found.first_failure().unwrap();
+        let line = "echo/one: expected yes; saw no; sent 81 80 (2 bytes)";
+        assert_eq!(first.line(), line);
+        assert_eq!(examination(&[(Must, Pass)]).first_failure(), None);
+    }
+
+    #[test]
+    fn a_group_that_was_not_asked_has_no_sum() {
+        use {Level::*, Verdict::*};
+        let mut found = examination(&[(Must, Pass), (Should, Fail), (Should, Omitted)]);
+        found.findings[2].group = "close".into();
+        let sums = ["echo", "close"].map(|group| found.group_summary(group));
+        assert_eq!(sums, ["1/2", "-"]);
+        assert_eq!(found.summary(), "1/2");
     }
 
     #[test]

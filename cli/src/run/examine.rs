@@ -147,7 +147,7 @@ fn examine(
     let address = format!("{HOST}:{}", server.ports().first);
     let address: SocketAddr = address.parse().context("address of the server")?;
     let begin = Instant::now();
-    examination.findings = findings(verify::examine(address, Target::DEFAULT_PATH));
+    examination.findings = verify::examine(address, Target::DEFAULT_PATH, &subject.omits);
     if let Some(exit) = gone(&mut server, address) {
         examination.findings.push(died(&exit));
     }
@@ -158,30 +158,6 @@ fn examine(
     }
     remove_empty(&log);
     Ok(examination)
-}
-
-fn findings(examination: verify::Examination) -> Vec<Finding> {
-    let findings = examination.findings.into_iter();
-    let finding = |found: verify::Finding| {
-        let (verdict, expected, seen) = match found.verdict {
-            verify::Verdict::Pass => (Verdict::Pass, String::new(), None),
-            verify::Verdict::Fail { expected, seen } => (Verdict::Fail, expected, Some(seen)),
-        };
-        Finding {
-            group: found.group.into(),
-            name: found.name,
-            level: match found.level {
-                verify::Level::Must => Level::Must,
-                verify::Level::Should => Level::Should,
-                verify::Level::Note => Level::Note,
-            },
-            verdict,
-            expected,
-            seen,
-            sent: None,
-        }
-    };
-    findings.map(finding).collect()
 }
 
 /// How the server ended, if it did. That nobody listens is known at once, how it

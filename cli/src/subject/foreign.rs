@@ -3,6 +3,7 @@
 use super::program;
 use super::{Kind, Subject};
 use crate::strict;
+use crate::verify::Omits;
 use anyhow::bail;
 use serde::Deserialize;
 use std::ffi::OsString;
@@ -31,6 +32,9 @@ pub struct Manifest {
     /// The server's program and first arguments. A program with a slash is
     /// relative to the folder; the flags of the contract come behind.
     pub run: Vec<String>,
+    /// Groups and cases of the examination that it does not implement.
+    #[serde(default)]
+    pub omits: Vec<String>,
 }
 
 /// Reads the folder's `bench.toml`.
@@ -50,6 +54,7 @@ pub fn read(name: &str, folder: &Path) -> Result<Subject, String> {
     if manifest.build.iter().any(Vec::is_empty) {
         return Err(at("a command of `build` is empty".into()));
     }
+    let omits = Omits::read(&manifest.omits).map_err(at)?;
     match (&manifest.version, &manifest.version_command) {
         (None, None) => Err(at("neither `version` nor `version-command` is there".into())),
         (Some(_), Some(_)) => Err(at("both `version` and `version-command` are there".into())),
@@ -60,6 +65,7 @@ pub fn read(name: &str, folder: &Path) -> Result<Subject, String> {
             folder: folder.to_owned(),
             language: manifest.language.clone(),
             kind: Kind::Foreign(manifest),
+            omits,
         }),
     }
 }
@@ -140,6 +146,10 @@ mod tests {
             (
                 "language = \"go\"\nversion = \"1\"\nbuild = [[]]\nrun = [\"x\"]\n",
                 "bench.toml: a command of `build` is empty",
+            ),
+            (
+                "language = \"go\"\nversion = \"1\"\nrun = [\"x\"]\nomits = [\"echo\"]\n",
+                "bench.toml: `omits` has `echo`, and `text of 0 bytes` of it is a must (only should and note can be left out)",
             ),
         ] {
             assert_eq!(subject(text).unwrap_err(), expected);

@@ -15,6 +15,7 @@ pub use lock::Lock;
 pub use state::State;
 
 use crate::root::Root;
+use crate::verify::Omits;
 use anyhow::bail;
 use sha2::{Digest as _, Sha256};
 use std::collections::BTreeMap;
@@ -39,6 +40,8 @@ pub struct Subject {
     pub language: String,
     /// How it is built and run.
     pub kind: Kind,
+    /// Cases of the examination that it does not implement.
+    pub omits: Omits,
 }
 
 /// How a subject is built and run.

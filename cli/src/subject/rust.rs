@@ -2,6 +2,7 @@
 
 use super::{Kind, RustBuild, Subject, catalog::check_name};
 use crate::strict;
+use crate::verify::Omits;
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -38,6 +39,8 @@ struct Wsbench {
     #[serde(default)]
     variants: Vec<Variant>,
     role: Option<String>,
+    #[serde(default)]
+    omits: Vec<String>,
 }
 
 #[derive(Deserialize)]
@@ -81,6 +84,7 @@ pub fn read(name: &str, folder: &Path) -> Result<Vec<Subject>, String> {
         )));
     }
     let manifest = package.metadata.wsbench;
+    let omits = Omits::read(&manifest.omits).map_err(at)?;
     let base = RustBuild {
         package: name.to_owned(),
         crate_name: manifest.crate_name,
@@ -97,6 +101,7 @@ pub fn read(name: &str, folder: &Path) -> Result<Vec<Subject>, String> {
         folder: folder.to_owned(),
         language: "Rust".into(),
         kind: Kind::Rust(build),
+        omits: omits.clone(),
     };
     let mut subjects = vec![subject(None, base.clone())];
     let mut seen = BTreeSet::new();
@@ -191,6 +196,10 @@ mod tests {
         assert_eq!(
             error("[package.metadata.wsbench]\nvariants = [{ name = \"b\" }, { name = \"b\" }]\n"),
             "Cargo.toml: two variants are named `b`"
+        );
+        assert_eq!(
+            error("[package.metadata.wsbench]\nomits = [\"echo/text of 1 bytes\"]\n"),
+            "Cargo.toml: `omits` has `echo/text of 1 bytes`, and it is a must (only should and note can be left out)"
         );
     }
 }

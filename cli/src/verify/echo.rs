@@ -1,92 +1,124 @@
 //! The echo group: every message comes back with its type and bytes, however
-//! its frame is cut into segments.
+//! its frame is cut into segments. RFC 6455, sections 5.2 and 5.6.
 
-use super::connection::Seen;
-use super::{Case, Connection, Kind, Level, Message, masked_frame};
+use super::case::{Case, Group, Outcome, Wrong};
+use super::connection::frame::{BINARY, CLOSE, FIN, TEXT, masked};
+use super::connection::{Connection, Kind, Message, Peer};
 use std::thread;
 use std::time::Duration;
+use wsbench_schema::Level::{Must, Note};
 
 /// Both sides of each border of the frame's length field, and more than a
 /// socket's buffer.
 const SIZES_BYTES: [usize; 9] = [0, 1, 125, 126, 127, 128, 65_535, 65_536, 1 << 20];
+/// A server may have a lower limit, if it says so.
+const LARGE_BYTES: usize = 16 << 20;
 /// Long enough that the server reads what came before.
 const PAUSE: Duration = Duration::from_millis(2);
 /// Between single bytes.
 const DRIBBLE: Duration = Duration::from_micros(200);
 /// Frames in one segment.
 const BURST: usize = 64;
+/// Frames that are sent before an answer is read.
+const UNREAD: usize = 10_000;
 
 /// In the order in which they run.
 pub fn cases() -> Vec<Case> {
-    let mut cases = Vec::new();
+    let mut group = Group::new("echo");
     for kind in [Kind::Text, Kind::Binary] {
         for size in SIZES_BYTES {
-            cases.push(case(
-                &format!("{} of {size} bytes", kind.name()),
-                &format!("a {} message of {size} bytes as it was sent", kind.name()),
-                move |connection| expect_echo(connection, kind, &pattern(size)),
-            ));
+            let name = kind.name();
+            group.add(
+                Must,
+                format!("{name} of {size} bytes"),
+                format!("a {name} message of {size} bytes as it was sent"),
+                ending(move |connection| expect_echo(connection, kind, &pattern(size))),
+            );
         }
     }
-    cases.push(case(
+    for kind in [Kind::Text, Kind::Binary] {
+        let name = kind.name();
+        group.add(
+            Must,
+            format!("{name} of {LARGE_BYTES} bytes"),
+            format!("a {name} message of {LARGE_BYTES} bytes as it was sent, or the end of the connection"),
+            move |peer| large(peer, kind).map(drop),
+        );
+    }
+    group.add(
+        Note,
+        "limit of 16 MiB or more",
+        "an answer to a message of 16 MiB",
+        |peer| match large(peer, Kind::Binary)? {
+            None => Ok(()),
+            Some(refused) => Err(Wrong::new(refused)),
+        },
+    );
+    let mut must = |name: &str, expected: &str, ask: fn(&mut Connection) -> Outcome| {
+        group.add(Must, name, expected, ending(ask));
+    };
+    must(
         "multibyte text",
         "text with characters of 2, 3 and 4 bytes as it was sent",
         multibyte,
-    ));
-    cases.push(case(
+    );
+    must(
         "frame cut in its header",
         "the same answer wherever the header is cut in two segments",
         cut_headers,
-    ));
-    cases.push(case(
+    );
+    must(
         "one byte a segment",
         "the same answer if each byte comes by itself",
         one_byte_a_segment,
-    ));
-    cases.push(case(
+    );
+    must(
         "many frames in one segment",
         "an answer to each frame, in order",
         many_frames,
-    ));
-    cases.push(case(
+    );
+    must(
         "types kept in turn",
         "text for text and binary for binary",
         alternating_types,
-    ));
-    cases
+    );
+    must(
+        "10000 frames without reading",
+        "an answer to each frame, in order, once they are read",
+        without_reading,
+    );
+    group.cases()
 }
 
-fn case(name: &str, expected: &str, run: impl Fn(&mut Connection) -> Seen<()> + 'static) -> Case {
-    Case {
-        group: "echo",
-        name: name.to_owned(),
-        level: Level::Must,
-        expected: expected.to_owned(),
-        run: Box::new(move |connection| {
-            run(connection)?;
-            nothing_more(connection)
-        }),
+/// On a connection of its own, which then still works.
+fn ending(
+    ask: impl Fn(&mut Connection) -> Outcome + Send + Sync,
+) -> impl Fn(&Peer<'_>) -> Outcome + Send + Sync {
+    move |peer| {
+        let mut connection = peer.open()?;
+        ask(&mut connection)?;
+        nothing_more(&mut connection)
     }
 }
 
 /// Printable, and different at every place within 95 bytes and a block, so that
 /// bytes lost, doubled or out of place are seen.
-fn pattern(size: usize) -> Vec<u8> {
+pub fn pattern(size: usize) -> Vec<u8> {
     let printable = |i: usize| (i % 95 + i / 4096 % 31) % 95;
     (0..size)
         .map(|i| b' ' + u8::try_from(printable(i)).unwrap_or_default())
         .collect()
 }
 
-fn expect_echo(connection: &mut Connection, kind: Kind, payload: &[u8]) -> Seen<()> {
-    connection.send(&masked_frame(true, kind.opcode(), payload))?;
+pub fn expect_echo(connection: &mut Connection, kind: Kind, payload: &[u8]) -> Outcome {
+    connection.send_frame(kind.opcode(), payload)?;
     expect(connection, kind, payload)
 }
 
-fn expect(connection: &mut Connection, kind: Kind, payload: &[u8]) -> Seen<()> {
+pub fn expect(connection: &mut Connection, kind: Kind, payload: &[u8]) -> Outcome {
     let seen = connection.receive()?;
     match difference(kind, payload, &seen) {
-        Some(difference) => Err(difference),
+        Some(difference) => Err(Wrong::new(difference)),
         None => Ok(()),
     }
 }
@@ -112,14 +144,15 @@ fn difference(kind: Kind, sent: &[u8], seen: &Message) -> Option<String> {
 }
 
 /// The connection still works, and no answer came that nobody asked for.
-fn nothing_more(connection: &mut Connection) -> Seen<()> {
-    expect_echo(connection, Kind::Text, b"the end of this case")
-        .map_err(|seen| format!("a right answer, and at the next message {seen}"))
+pub fn nothing_more(connection: &mut Connection) -> Outcome {
+    expect_echo(connection, Kind::Text, b"the end of this case").map_err(|wrong| {
+        wrong.told(|seen| format!("a right answer, and at the next message {seen}"))
+    })
 }
 
-fn multibyte(connection: &mut Connection) -> Seen<()> {
+fn multibyte(connection: &mut Connection) -> Outcome {
     let text = "Grüße, 世界, 🦀 ".repeat(20);
-    let frame = masked_frame(true, Kind::Text.opcode(), text.as_bytes());
+    let frame = masked(FIN | TEXT, text.as_bytes());
     // Between two segments, within a character.
     let within = frame.len() - 3;
     connection.send(&frame[..within])?;
@@ -128,45 +161,44 @@ fn multibyte(connection: &mut Connection) -> Seen<()> {
     expect(connection, Kind::Text, text.as_bytes())
 }
 
-fn cut_headers(connection: &mut Connection) -> Seen<()> {
+fn cut_headers(connection: &mut Connection) -> Outcome {
     for size in [125, 126, 65_536] {
         let payload = pattern(size);
-        let header = masked_frame(true, 2, &payload).len() - size;
+        let header = masked(FIN | BINARY, &payload).len() - size;
         for cut in 1..=header {
-            let frame = masked_frame(true, Kind::Binary.opcode(), &payload);
+            let frame = masked(FIN | BINARY, &payload);
             connection.send(&frame[..cut])?;
             thread::sleep(PAUSE);
             connection.send(&frame[cut..])?;
-            expect(connection, Kind::Binary, &payload)
-                .map_err(|seen| format!("{seen}, cut behind byte {cut} of {header}"))?;
+            expect(connection, Kind::Binary, &payload).map_err(|wrong| {
+                wrong.told(|seen| format!("{seen}, cut behind byte {cut} of {header}"))
+            })?;
         }
     }
     Ok(())
 }
 
-fn one_byte_a_segment(connection: &mut Connection) -> Seen<()> {
+fn one_byte_a_segment(connection: &mut Connection) -> Outcome {
     let payload = pattern(192);
-    for byte in masked_frame(true, Kind::Binary.opcode(), &payload) {
+    for byte in masked(FIN | BINARY, &payload) {
         connection.send(&[byte])?;
         thread::sleep(DRIBBLE);
     }
     expect(connection, Kind::Binary, &payload)
 }
 
-fn many_frames(connection: &mut Connection) -> Seen<()> {
+fn many_frames(connection: &mut Connection) -> Outcome {
     let payloads: Vec<Vec<u8>> = (0..BURST).map(pattern).collect();
-    let frames = payloads
-        .iter()
-        .map(|payload| masked_frame(true, Kind::Binary.opcode(), payload));
+    let frames = payloads.iter().map(|payload| masked(FIN | BINARY, payload));
     connection.send(&frames.collect::<Vec<_>>().concat())?;
     for (at, payload) in payloads.iter().enumerate() {
         expect(connection, Kind::Binary, payload)
-            .map_err(|seen| format!("{seen}, at frame {at} of {BURST}"))?;
+            .map_err(|wrong| wrong.told(|seen| format!("{seen}, at frame {at} of {BURST}")))?;
     }
     Ok(())
 }
 
-fn alternating_types(connection: &mut Connection) -> Seen<()> {
+fn alternating_types(connection: &mut Connection) -> Outcome {
     for kind in [
         Kind::Text,
         Kind::Binary,
@@ -177,6 +209,43 @@ fn alternating_types(connection: &mut Connection) -> Seen<()> {
         expect_echo(connection, kind, b"the same bytes")?;
     }
     Ok(())
+}
+
+fn without_reading(connection: &mut Connection) -> Outcome {
+    let payload = |at: usize| format!("message {at:08}");
+    let frames: Vec<Vec<u8>> = (0..UNREAD)
+        .map(|at| masked(FIN | BINARY, payload(at).as_bytes()))
+        .collect();
+    connection.raw.send_unread(&frames.concat())?;
+    for at in 0..UNREAD {
+        expect(connection, Kind::Binary, payload(at).as_bytes())
+            .map_err(|wrong| wrong.told(|seen| format!("{seen}, at frame {at} of {UNREAD}")))?;
+    }
+    Ok(())
+}
+
+/// In words, how a server that may have a lower limit refused; `None` if it answered
+/// as it must.
+fn large(peer: &Peer<'_>, kind: Kind) -> Outcome<Option<String>> {
+    let payload = pattern(LARGE_BYTES);
+    let mut connection = peer.open()?;
+    // It may end while we send, and say why before.
+    let sent = connection.send_frame(kind.opcode(), &payload);
+    if let Err(wrong) = sent
+        && wrong.late
+    {
+        return Err(wrong);
+    }
+    match connection.next()? {
+        None => Ok(Some("the end of the connection".into())),
+        Some(frame) if frame.opcode == CLOSE => Ok(Some(frame.describe())),
+        Some(frame) => {
+            connection.put_back(frame);
+            expect(&mut connection, kind, &payload)?;
+            nothing_more(&mut connection)?;
+            Ok(None)
+        }
+    }
 }
 
 #[cfg(test)]
@@ -212,14 +281,5 @@ mod tests {
         assert_ne!(bytes[..1000], bytes[4096..5096]);
         assert_ne!(bytes[..1000], bytes[95 * 64..95 * 64 + 1000]);
         assert_ne!(bytes[..4096], bytes[4096 * 16..4096 * 17]);
-    }
-
-    #[test]
-    fn names_are_unique() {
-        let mut names: Vec<_> = cases().into_iter().map(|case| case.name).collect();
-        let all = names.len();
-        names.sort();
-        names.dedup();
-        assert_eq!((names.len(), all), (23, 23));
     }
 }
