@@ -7,6 +7,7 @@ mod commands;
 mod compile;
 mod control;
 mod cpus;
+mod doctor;
 mod driver;
 mod keeper;
 mod machine;
@@ -39,6 +40,7 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Verb {
+    Doctor(commands::doctor::Args),
     List(commands::list::Args),
     New(commands::new::Args),
     Build(commands::build::Args),
@@ -63,6 +65,7 @@ pub fn main() -> ExitCode {
         Err(error) => return args::refusal::tell(&error),
     };
     let result = match cli.verb {
+        Verb::Doctor(args) => commands::doctor::run(args),
         Verb::List(args) => commands::list::run(args),
         Verb::New(args) => commands::new::run(args),
         Verb::Build(args) => commands::build::run(args),

@@ -84,7 +84,8 @@ fn memory_bytes(meminfo: &str) -> u64 {
         .map_or(0, |kilobytes| kilobytes * 1024)
 }
 
-fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+/// The value of a `name: value` line, as /proc writes them.
+pub fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     let mut pairs = text.lines().filter_map(|line| line.split_once(':'));
     pairs
         .find(|(key, _)| key.trim() == name)

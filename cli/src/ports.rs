@@ -9,6 +9,7 @@ use crate::sockets::{self, Socket};
 use anyhow::{Context as _, bail};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with, sockopt};
+use std::collections::HashSet;
 use std::fs;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs as _};
 use wsbench_schema::PortRange;
@@ -55,6 +56,25 @@ pub fn free_ports(count: u16, host: &str) -> anyhow::Result<PortRange> {
         "there are no {count} consecutive free ports outside net.ipv4.ip_local_port_range ({ephemeral}) \
          (make room: sysctl -w net.ipv4.ip_local_port_range=\"32768 60999\", or name ports with --ports)"
     )
+}
+
+/// How many ports a server could listen on now, those of root apart.
+pub fn usable_count() -> anyhow::Result<u64> {
+    let ephemeral = Ephemeral::of_this_host()?;
+    let listening: HashSet<u16> = sockets::listening()?
+        .iter()
+        .map(|listener| listener.local.port())
+        .collect();
+    let usable = (UNPRIVILEGED_FIRST..=u16::MAX)
+        .filter(|port| !ephemeral.contains(*port) && !listening.contains(port));
+    Ok(usable.count() as u64)
+}
+
+/// How many ports the kernel gives to the outgoing connections of an address.
+pub fn ephemeral_count() -> anyhow::Result<u64> {
+    let ephemeral = Ephemeral::of_this_host()?;
+    let ports = (ephemeral.first..=ephemeral.last).filter(|port| ephemeral.contains(*port));
+    Ok(ports.count() as u64)
 }
 
 /// Whether a server can listen on the ports that the user named.

@@ -203,3 +203,30 @@ fn results_that_cannot_be_read_are_named() {
     let arguments = format!("report {}", folder.display());
     expect_refused(&project, &arguments, &["run.json"]);
 }
+
+#[test]
+fn what_the_machine_cannot_hold_is_told_by_the_doctor_and_refused_before_anything_starts() {
+    let project = project();
+    add_wrong(&project, "good", "");
+    let doctor = |arguments: &str| {
+        let output = project.wsbench(arguments).output().unwrap();
+        let told: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        (output.status.code(), told)
+    };
+    let (code, told) = doctor("doctor -c 100 --json");
+    assert_eq!(code, Some(0), "{told}");
+    assert_eq!(told["client_processes"], 1);
+    // Thirty terabytes of the kernel's memory.
+    let (code, told) = doctor("doctor -c 4000000000 --json");
+    assert_eq!(code, Some(1), "{told}");
+    let checks = told["checks"].as_array().unwrap();
+    let memory = checks
+        .iter()
+        .find(|check| check["name"].as_str().unwrap().starts_with("memory: "))
+        .unwrap();
+    assert_eq!(memory["status"], "short", "{memory}");
+    assert!(memory["needed"].as_u64() > memory["found"].as_u64());
+    let words = ["cannot hold 4000000000 connections: ", "memory: "];
+    expect_refused(&project, "run good -c 4000000000", &words);
+    assert_eq!(runs(&project).len(), 0);
+}

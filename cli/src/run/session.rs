@@ -3,12 +3,13 @@
 
 use crate::compile;
 use crate::cpus;
+use crate::doctor::{self, Demand};
 use crate::progress::{Spinner, note, say};
 use crate::root::Root;
 use crate::run::estimate::{History, spoken};
 use crate::run::examine::{Admission, Examinations};
 use crate::run::interrupt::{EXIT_CODE, Interrupt};
-use crate::run::limits::{self, Limits};
+use crate::run::limits;
 use crate::run::lock::RunLock;
 use crate::run::plan::{self, Planned};
 use crate::run::setup::{Request, Setup};
@@ -32,14 +33,26 @@ pub struct Around<'a> {
     pub suffix: &'a str,
 }
 
+/// Before anything is started: what the machine would refuse half-way.
+fn refuse_what_cannot_be_held(load: &Load, ports: u16) -> anyhow::Result<()> {
+    let found = doctor::Limits::read()?;
+    let demand = Demand {
+        client_processes: 1,
+        server_processes: 1,
+        ..Demand::of(load, ports, found.nofile_hard)
+    };
+    doctor::refuse(&doctor::limits(&found, &demand), &demand)
+}
+
 /// Runs, or goes on with a run, and reports it.
 pub fn run(root: &Root, request: &Request, around: &Around<'_>) -> anyhow::Result<ExitCode> {
     let _lock = RunLock::take(&root.output("run"))?;
     let interrupt = Interrupt::install()?;
     let mut setup = Setup::new(root, request)?;
-    let most = setup.plan.loads.iter().map(|load| load.connections).max();
-    limits::raise_files(most.unwrap_or(0));
-    Limits::read().check(most.unwrap_or(0))?;
+    for load in &setup.plan.loads {
+        limits::raise_files(load.connections);
+        refuse_what_cannot_be_held(load, setup.options.ports)?;
+    }
     setup.save()?;
     for reason in &setup.finished.put_aside {
         note(format_args!("put aside, to be measured again: {reason}"));
