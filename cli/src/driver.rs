@@ -9,7 +9,7 @@ use process::{Line, Process};
 use rustix::time::{ClockId, clock_gettime};
 use std::io::{self, Write as _};
 use std::ops::ControlFlow;
-use std::path::Path;
+use std::path::PathBuf;
 use std::process::Command;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
@@ -19,8 +19,11 @@ use wsbench_schema::{
 
 /// How often the caller is asked whether to go on.
 const TICK: Duration = Duration::from_millis(100);
-/// Clients in step begin this long after the last of them was told so.
+/// Clients in step begin this long after the last of them was told so: time for
+/// each to wake up and read it, one after the other on a CPU that they share.
 const STEP_LEAD_NS: u64 = 50_000_000;
+/// See [`STEP_LEAD_NS`].
+const STEP_LEAD_EACH_NS: u64 = 4_000_000;
 
 /// How long a client may say nothing.
 #[derive(Clone, Copy, Debug)]
@@ -71,12 +74,11 @@ pub fn client_command() -> anyhow::Result<Command> {
 }
 
 impl Clients {
-    /// Starts the processes, each on `cpus`, their standard error going to `log`.
+    /// Starts the processes, each on `cpus`, each with the file that takes its standard error.
     /// They die with the calling *thread*, so that thread must outlive them.
     pub fn start(
-        commands: Vec<Command>,
+        commands: Vec<(Command, PathBuf)>,
         cpus: &[u32],
-        log: &Path,
         patience: Patience,
     ) -> anyhow::Result<Self> {
         let (sender, events) = mpsc::channel();
@@ -85,8 +87,9 @@ impl Clients {
             events,
             patience,
         };
-        for (index, command) in commands.into_iter().enumerate() {
-            let process = Process::start(command, cpus, log, index, &sender)?;
+        let count = commands.len();
+        for (index, (command, log)) in commands.into_iter().enumerate() {
+            let process = Process::start(command, cpus, &log, (index, count), &sender)?;
             clients.processes.push(process);
         }
         Ok(clients)
@@ -126,8 +129,7 @@ impl Clients {
                 ClientEvent::Prepared { .. } => continue,
                 ClientEvent::Ready { phase } => Some(phase),
                 ClientEvent::Finished => None,
-                ClientEvent::Failed { message } => return Err(Halt::Client(message)),
-                other => return Err(out_of_turn(&other)),
+                other => return Err(self.fault(index, &other)),
             };
             if *agreed.get_or_insert(next) != next {
                 let message = format!("clients are out of step: {agreed:?}, {next:?}");
@@ -146,7 +148,8 @@ impl Clients {
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Vec<PhaseReport>, Halt> {
         let in_step = self.processes.len() > 1;
-        let at_ns = in_step.then(|| monotonic_ns() + STEP_LEAD_NS);
+        let lead_ns = STEP_LEAD_NS + STEP_LEAD_EACH_NS * self.processes.len() as u64;
+        let at_ns = in_step.then(|| monotonic_ns() + lead_ns);
         for index in 0..self.processes.len() {
             self.send(index, &ClientCommand::Go { phase, at_ns })?;
         }
@@ -167,8 +170,7 @@ impl Clients {
                     reports[index] = Some(*report);
                     self.processes[index].pending = false;
                 }
-                ClientEvent::Failed { message } => return Err(Halt::Client(message)),
-                other => return Err(out_of_turn(&other)),
+                other => return Err(self.fault(index, &other)),
             }
         }
         Ok(reports.into_iter().flatten().collect())
@@ -214,9 +216,22 @@ impl Clients {
             Ok(()) => Ok(()),
             // What it said before it left is a better reason than a broken pipe.
             Err(error) => Err(Halt::Client(self.last_words(index).unwrap_or_else(|| {
-                format!("cannot write to the client process: {error}")
+                let name = &self.processes[index].name;
+                format!("cannot write to {name}: {error}")
             }))),
         }
+    }
+
+    /// A client said that it cannot go on, or what nobody asked for.
+    fn fault(&self, index: usize, event: &ClientEvent) -> Halt {
+        let process = &self.processes[index];
+        Halt::Client(match event {
+            ClientEvent::Failed { message } => process.said(message),
+            other => {
+                let text = serde_json::to_string(other).unwrap_or_default();
+                format!("{} said `{text}` out of turn", process.name)
+            }
+        })
     }
 
     /// The reason a client that has left gave, or how it left.
@@ -257,8 +272,9 @@ impl Clients {
                     process.unheard.push_back(event);
                     continue;
                 }
-                Ok((_, Line::Other(line))) => {
-                    let message = format!("the client process wrote `{line}`, which is no event");
+                Ok((index, Line::Other(line))) => {
+                    let name = &self.processes[index].name;
+                    let message = format!("{name} wrote `{line}`, which is no event");
                     return Err(Halt::Client(message));
                 }
                 Ok((index, Line::Closed)) => {
@@ -272,18 +288,14 @@ impl Clients {
             let hung = |process: &&Process| process.pending && process.heard.elapsed() > silence;
             if let Some(process) = self.processes.iter().find(hung) {
                 return Err(Halt::Client(format!(
-                    "the client process said nothing for {} s{}",
+                    "{} said nothing for {} s{}",
+                    process.name,
                     silence.as_secs_f32(),
                     process.log_line(),
                 )));
             }
         }
     }
-}
-
-fn out_of_turn(event: &ClientEvent) -> Halt {
-    let text = serde_json::to_string(event).unwrap_or_default();
-    Halt::Client(format!("the client process said `{text}` out of turn"))
 }
 
 fn sum(phase: Phase, shares: &[Option<Progress>]) -> Progress {

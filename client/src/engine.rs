@@ -7,7 +7,6 @@ pub mod orders;
 pub mod pace;
 pub mod shard;
 pub mod slot;
-pub mod split;
 pub mod timer;
 pub mod worker;
 
@@ -24,7 +23,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use worker::{Order, Worker, sleep_until};
-use wsbench_schema::{Load, Part, Phase, PhaseReport, Progress, Target, encode_histogram, metric};
+use wsbench_schema::{
+    Load, Part, Phase, PhaseReport, Progress, Target, encode_histogram, metric, split,
+};
 
 /// How often a running phase looks whether it must stop.
 const STOP_CHECK: Duration = Duration::from_millis(50);
@@ -159,7 +160,8 @@ impl Engine {
             ));
         }
         let now = now_ns();
-        let start_ns = at_ns.map_or(now, |at_ns| at_ns.max(now));
+        // One that is late to a start in step counts from that start, like the others.
+        let start_ns = at_ns.unwrap_or(now);
         let open_before = self.open();
         let orders = self.orders(phase, start_ns)?;
         for worker in &self.workers {

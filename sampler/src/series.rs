@@ -38,13 +38,21 @@ impl SeriesSampler {
     /// [`SamplerError::Interval`] if the interval is below [`MIN_INTERVAL`],
     /// [`SamplerError::Gone`] if the process is not there, or if `/proc` cannot be read.
     pub fn start(root_pid: u32, interval: Duration) -> Result<Self, SamplerError> {
+        Self::start_all(&[root_pid], interval)
+    }
+
+    /// As [`SeriesSampler::start`], of several trees as one; see [`Tree::of_all`].
+    ///
+    /// # Errors
+    /// As [`SeriesSampler::start`].
+    pub fn start_all(root_pids: &[u32], interval: Duration) -> Result<Self, SamplerError> {
         if interval < MIN_INTERVAL {
             return Err(SamplerError::Interval {
                 asked: interval,
                 least: MIN_INTERVAL,
             });
         }
-        let mut reader = Reader::of(root_pid)?;
+        let mut reader = Reader::of(root_pids)?;
         let (stop, stopped) = mpsc::channel();
         let thread = thread::Builder::new()
             .name("sampler".into())
@@ -70,7 +78,7 @@ impl SeriesSampler {
     }
 
     /// Ends the series at once and returns it. The interval that had begun is dropped.
-    /// If the root ended before, the series ends with it: that is no error here, as
+    /// If a root ended before, the series ends with it: that is no error here, as
     /// what was seen until then is what one wants to know.
     ///
     /// # Errors
@@ -96,11 +104,11 @@ struct Reader {
 
 impl Reader {
     /// Takes the reading that the first sample is compared with.
-    fn of(root_pid: u32) -> Result<Self, SamplerError> {
+    fn of(root_pids: &[u32]) -> Result<Self, SamplerError> {
         let system = System::new().map_err(|error| SamplerError::Sysinfo(error.to_string()))?;
         let now = Instant::now();
         let mut reader = Self {
-            tree: Tree::of(root_pid)?,
+            tree: Tree::of_all(root_pids)?,
             system,
             used_ms: HashMap::new(),
             started: now,

@@ -1,4 +1,4 @@
-//! Exact cumulative CPU time and memory of a process and all its descendants.
+//! Exact cumulative CPU time and memory of processes and all their descendants.
 
 use crate::clock::{monotonic_ns, process_cpu_ns};
 use crate::procfs::{self, Stat};
@@ -6,7 +6,7 @@ use crate::{SamplerError, clock};
 use std::collections::{BTreeMap, HashMap};
 use wsbench_schema::observe::Edge;
 
-/// A process and all its descendants, those born later included.
+/// Processes (mostly one) and all their descendants, those born later included.
 ///
 /// Descendants are found by the parent of every process of the machine.
 /// `/proc/PID/task/TID/children` is not used: the kernel may lack it, it skips
@@ -15,7 +15,7 @@ use wsbench_schema::observe::Edge;
 /// process is its number and its start time, so a reused number is a stranger.
 #[derive(Debug)]
 pub struct Tree {
-    root: Identity,
+    roots: Vec<Identity>,
     members: BTreeMap<Identity, Member>,
     /// CPU time of members that are no more. Never falls.
     dead_ns: u64,
@@ -49,13 +49,25 @@ impl Tree {
     /// # Errors
     /// [`SamplerError::Gone`] if it does not, or if `/proc` cannot be read.
     pub fn of(root_pid: u32) -> Result<Self, SamplerError> {
+        Self::of_all(&[root_pid])
+    }
+
+    /// The trees below several processes that run now, as one: its figures are
+    /// their sums, and it costs hardly more than one of them.
+    ///
+    /// # Errors
+    /// As [`Tree::of`], if any of them does not run.
+    pub fn of_all(root_pids: &[u32]) -> Result<Self, SamplerError> {
         let mut buffer = Vec::new();
-        let root = match procfs::stat(root_pid, &mut buffer)? {
-            Some(stat) if !stat.is_dead() => Identity::of(&stat),
-            _ => return Err(SamplerError::Gone { pid: root_pid }),
-        };
+        let mut roots = Vec::new();
+        for pid in root_pids {
+            match procfs::stat(*pid, &mut buffer)? {
+                Some(stat) if !stat.is_dead() => roots.push(Identity::of(&stat)),
+                _ => return Err(SamplerError::Gone { pid: *pid }),
+            }
+        }
         let mut tree = Self {
-            root,
+            roots,
             members: BTreeMap::new(),
             dead_ns: 0,
             buffer,
@@ -79,7 +91,7 @@ impl Tree {
     /// two members twice. A member that vanishes during the reading is left out.
     ///
     /// # Errors
-    /// [`SamplerError::Gone`] if the root has ended, or if `/proc` cannot be read.
+    /// [`SamplerError::Gone`] if a root has ended, or if `/proc` cannot be read.
     pub fn edge(&mut self) -> Result<Edge, SamplerError> {
         // Waited-for time before the clocks: a member that dies in between is
         // then in neither, and `settle` adds it. The other way round it could be in both.
@@ -104,9 +116,7 @@ impl Tree {
             edge.processes += 1;
             edge.threads += stat.threads;
         }
-        if !members.contains_key(&self.root) {
-            return Err(self.gone());
-        }
+        self.all_roots_in(|root| members.contains_key(root))?;
         let page_bytes = rustix::param::page_size() as u64;
         for member in members.keys() {
             let pages = procfs::resident_pages(member.pid, &mut self.buffer)?;
@@ -116,7 +126,7 @@ impl Tree {
         Ok(edge)
     }
 
-    /// The members at the last edge, the root among them.
+    /// The members at the last edge, the roots among them.
     #[must_use]
     pub fn pids(&self) -> Vec<u32> {
         self.members.keys().map(|member| member.pid).collect()
@@ -150,7 +160,7 @@ impl Tree {
         self.dead_ns
     }
 
-    /// The root, the members still alive, and all that descends from them.
+    /// The roots, the members still alive, and all that descends from them.
     fn discover(&mut self) -> Result<Vec<Stat>, SamplerError> {
         let all = procfs::all(&mut self.buffer)?;
         let mut children: HashMap<u32, Vec<&Stat>> = HashMap::new();
@@ -159,10 +169,11 @@ impl Tree {
         for stat in &all {
             children.entry(stat.parent).or_default().push(stat);
             let identity = Identity::of(stat);
-            if identity == self.root && stat.is_dead() {
-                return Err(self.gone());
+            let is_root = self.roots.contains(&identity);
+            if is_root && stat.is_dead() {
+                return Err(SamplerError::Gone { pid: stat.pid });
             }
-            if identity == self.root || self.members.contains_key(&identity) {
+            if is_root || self.members.contains_key(&identity) {
                 open.push(stat);
             }
         }
@@ -173,14 +184,15 @@ impl Tree {
                 open.extend(born);
             }
         }
-        if !found.contains_key(&self.root) {
-            return Err(self.gone());
-        }
+        self.all_roots_in(|root| found.contains_key(root))?;
         Ok(found.into_values().collect())
     }
 
-    fn gone(&self) -> SamplerError {
-        SamplerError::Gone { pid: self.root.pid }
+    fn all_roots_in(&self, found: impl Fn(&Identity) -> bool) -> Result<(), SamplerError> {
+        match self.roots.iter().find(|root| !found(root)) {
+            Some(root) => Err(SamplerError::Gone { pid: root.pid }),
+            None => Ok(()),
+        }
     }
 }
 
@@ -192,7 +204,7 @@ mod tests {
 
     fn tree() -> Tree {
         Tree {
-            root: id(1, 1),
+            roots: vec![id(1, 1)],
             members: BTreeMap::new(),
             dead_ns: 0,
             buffer: Vec::new(),

@@ -153,6 +153,27 @@ fn an_orphan_stays_in_the_tree() {
 }
 
 #[test]
+fn several_trees_are_summed_and_each_of_them_must_live() {
+    let (mut first, mut second) = (Subject::start(), Subject::start());
+    let mut tree = Tree::of_all(&[first.pid(), second.pid()]).unwrap();
+    let before = tree.edge().unwrap();
+    let burnt = first.ask("burn 200000000") + second.ask("burn 300000000");
+    second.ask("threads 5");
+    second.ask("hold 100000000");
+    let after = tree.edge().unwrap();
+    expect_within_percent(after.cpu_ns - before.cpu_ns, burnt, 20);
+    expect_within_percent(after.rss_bytes - before.rss_bytes, 100_000_000, 10);
+    assert_eq!((after.processes, after.threads), (2, before.threads + 5));
+    let pid = second.pid();
+    second.end();
+    let error = tree.edge().unwrap_err();
+    assert!(
+        matches!(error, SamplerError::Gone { pid: gone } if gone == pid),
+        "{error}"
+    );
+}
+
+#[test]
 fn a_vanished_root_is_an_error_that_names_it() {
     let subject = Subject::start();
     let pid = subject.pid();

@@ -18,6 +18,8 @@ use wsbench_schema::ClientEvent;
 
 /// One client process.
 pub struct Process {
+    /// For messages: `the client process`, or which one of several.
+    pub name: String,
     child: Child,
     /// Closed when it is told to stop.
     pub stdin: Option<ChildStdin>,
@@ -42,14 +44,18 @@ pub enum Line {
 }
 
 impl Process {
-    /// Starts it; its lines go to `events` under `index`.
+    /// Starts number `index` of `count`; its lines go to `events` under its index.
     pub fn start(
         mut command: Command,
         cpus: &[u32],
         log: &Path,
-        index: usize,
+        (index, count): (usize, usize),
         events: &Sender<(usize, Line)>,
     ) -> anyhow::Result<Self> {
+        let name = match count {
+            1 => "the client process".into(),
+            _ => format!("client process {} of {count}", index + 1),
+        };
         let mut stderr = OpenOptions::new()
             .create(true)
             .append(true)
@@ -65,7 +71,7 @@ impl Process {
         bind_to_parent(&mut command, cpus::cpu_set(cpus)?);
         let mut child = command.spawn().with_context(|| {
             let cpus = cpus::format_list(cpus);
-            format!("cannot start a client process on CPUs {cpus}")
+            format!("cannot start {name} on CPUs {cpus}")
         })?;
         let stdin = child.stdin.take();
         let stdout = child.stdout.take().context("the client has no output")?;
@@ -86,6 +92,7 @@ impl Process {
             })
             .context("cannot start a thread")?;
         Ok(Self {
+            name,
             child,
             stdin,
             log: log.into(),
@@ -111,16 +118,24 @@ impl Process {
 
     /// Why a client that closed its output left: as it said, or as it looks.
     pub fn farewell(&mut self) -> String {
-        for event in self.unheard.drain(..) {
+        for event in std::mem::take(&mut self.unheard) {
             if let ClientEvent::Failed { message } = event {
-                return message;
+                return self.said(&message);
             }
         }
         let how = match self.exit_by(Instant::now() + Duration::from_secs(1)) {
             Some(status) => describe(status),
             None => "closed its output".into(),
         };
-        format!("the client process {how}{}", self.log_line())
+        format!("{} {how}{}", self.name, self.log_line())
+    }
+
+    /// What it gave as its reason. Of several, it is named.
+    pub fn said(&self, message: &str) -> String {
+        match self.name.starts_with("the ") {
+            true => message.into(),
+            false => format!("{}: {message}", self.name),
+        }
     }
 
     /// The last line that it wrote to its log, if any, to stand behind a reason.

@@ -1,8 +1,9 @@
 //! Scripted clients that behave, hang, leave and babble.
 
 use super::*;
+use std::path::Path;
 use std::thread;
-use wsbench_schema::{DialLoad, MessageKind};
+use wsbench_schema::{DialLoad, Load, MessageKind};
 
 const READY: &str =
     r#"echo '{"event":"prepared","shards":1}'; echo '{"event":"ready","phase":"connect"}'; "#;
@@ -21,10 +22,10 @@ fn scripted(log: &Path, scripts: &[&str]) -> Clients {
     let shell = |script: &&str| {
         let mut command = Command::new("sh");
         command.args(["-c", script]);
-        command
+        (command, log.to_path_buf())
     };
     let cpus: Vec<u32> = vec![0];
-    Clients::start(scripts.iter().map(shell).collect(), &cpus, log, short()).unwrap()
+    Clients::start(scripts.iter().map(shell).collect(), &cpus, short()).unwrap()
 }
 
 fn load() -> Load {
@@ -41,9 +42,9 @@ fn load() -> Load {
 }
 
 fn prepare(clients: &mut Clients) -> Result<(), Halt> {
-    let loads = vec![load(); clients.processes.len()];
+    let shares = load().shares(clients.count()).unwrap();
     let target = "ws://127.0.0.1:1/ws".parse().unwrap();
-    clients.prepare(&loads, &target, 1)
+    clients.prepare(&shares, &target, 1)
 }
 
 fn go_on() -> ControlFlow<()> {
@@ -153,6 +154,26 @@ fn a_client_that_fails_gives_its_own_reason() {
     thread::sleep(Duration::from_millis(200));
     match prepare(&mut clients) {
         Err(Halt::Client(reason)) => assert_eq!(reason, "no ports left"),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn one_of_several_clients_that_is_lost_is_named_by_its_number() {
+    let log = tempfile::NamedTempFile::new().unwrap();
+    let good = format!("read prepare; {READY} read go; exec sleep 60");
+    let killed = format!("read prepare; {READY} read go; kill -9 $$");
+    let mut clients = scripted(log.path(), &[&good, &killed, &good]);
+    prepare(&mut clients).unwrap();
+    clients.next_phase(&mut go_on).unwrap();
+    let lost = clients.go(Phase::Connect, &mut go_on, &mut |_| ());
+    let expected = "client process 2 of 3 was killed by signal 9";
+    assert_eq!(reason(lost), expected);
+    let gives_up = "read prepare; echo '{\"event\":\"failed\",\"message\":\"no ports left\"}'";
+    let mut clients = scripted(log.path(), &[&good, gives_up]);
+    prepare(&mut clients).unwrap();
+    match clients.next_phase(&mut go_on) {
+        Err(Halt::Client(reason)) => assert_eq!(reason, "client process 2 of 2: no ports left"),
         other => panic!("{other:?}"),
     }
 }

@@ -7,11 +7,11 @@ use std::time::Duration;
 use wsbench_sampler::{SeriesSampler, Tree};
 use wsbench_schema::{Edge, Phase, Sample};
 
-/// Reads a process tree of this host. Its readings run on the CPUs of the thread
+/// Reads process trees of this host, as one. Its readings run on the CPUs of the thread
 /// that calls [`Observer::begin`].
 #[derive(Debug)]
 pub struct LocalObserver {
-    pid: u32,
+    pids: Vec<u32>,
     cpus: Vec<u32>,
     interval: Duration,
     // The same for all phases: what died between two of them stays in the sum.
@@ -21,16 +21,16 @@ pub struct LocalObserver {
 }
 
 impl LocalObserver {
-    /// Watches `pid` and all its descendants, a sample every `interval`.
+    /// Watches these processes and all their descendants, a sample every `interval`.
     ///
     /// # Errors
-    /// If the process is not there.
-    pub fn new(pid: u32, cpus: Vec<u32>, interval: Duration) -> anyhow::Result<Self> {
+    /// If one of the processes is not there.
+    pub fn new(pids: Vec<u32>, cpus: Vec<u32>, interval: Duration) -> anyhow::Result<Self> {
         Ok(Self {
-            pid,
+            tree: Tree::of_all(&pids)?,
+            pids,
             cpus,
             interval,
-            tree: Tree::of(pid)?,
             order: PhaseOrder::default(),
             series: None,
         })
@@ -41,7 +41,7 @@ impl Observer for LocalObserver {
     fn begin(&mut self, phase: Phase) -> anyhow::Result<Edge> {
         self.order.begin(phase)?;
         // The edge last: its figures are those of the instant of `go`.
-        self.series = Some(SeriesSampler::start(self.pid, self.interval)?);
+        self.series = Some(SeriesSampler::start_all(&self.pids, self.interval)?);
         Ok(self.tree.edge()?)
     }
 
@@ -85,7 +85,7 @@ mod tests {
     fn a_busy_process_is_seen_between_the_edges() {
         let busy = Sh::new("while :; do :; done");
         let interval = Duration::from_millis(200);
-        let mut observer = LocalObserver::new(busy.0.id(), vec![0], interval).unwrap();
+        let mut observer = LocalObserver::new(vec![busy.0.id()], vec![0], interval).unwrap();
         let begin = observer.begin(Phase::Echo).unwrap();
         std::thread::sleep(Duration::from_millis(700));
         let (end, samples) = observer.end(Phase::Echo).unwrap();
@@ -107,7 +107,7 @@ mod tests {
     fn phases_out_of_order_are_told_apart_from_a_server_that_is_gone() {
         let sleeper = Sh::new("exec sleep 60");
         let interval = Duration::from_secs(1);
-        let mut observer = LocalObserver::new(sleeper.0.id(), vec![0], interval).unwrap();
+        let mut observer = LocalObserver::new(vec![sleeper.0.id()], vec![0], interval).unwrap();
         let error = observer.end(Phase::Echo).unwrap_err();
         assert!(error.downcast_ref::<OutOfOrder>().is_some(), "{error:#}");
         observer.begin(Phase::Echo).unwrap();

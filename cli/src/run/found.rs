@@ -86,7 +86,7 @@ impl Found {
         let target: Target = url.parse()?;
         let mut observer: Option<Box<dyn Observer>> = None;
         if let Some(pid) = wanted.pid {
-            let local = LocalObserver::new(pid, cpus_of(pid)?, wanted.interval)?;
+            let local = LocalObserver::new(vec![pid], cpus_of(pid)?, wanted.interval)?;
             observer = Some(Box::new(local));
         }
         let name = wanted.framework.map_or_else(

@@ -211,13 +211,13 @@ fn load(
     let first = Phase::Connect.name();
     let broken = |error: anyhow::Error| Stop::error(first, &error);
     let interval = bench.options.sample_interval;
-    let observer = LocalObserver::new(server.pid(), bench.cpus.server.clone(), interval);
+    let observer = LocalObserver::new(vec![server.pid()], bench.cpus.server.clone(), interval);
     let mut observer = observer.map_err(broken)?;
     let log = log(bench, record, "client.log");
     let clients = client_command()
         .and_then(|command| {
             let cpus = &bench.cpus.client;
-            Clients::start(vec![command], cpus, &log, Patience::default())
+            Clients::start(vec![(command, log.clone())], cpus, Patience::default())
         })
         .map_err(broken)?;
     let mut trial = Phases {

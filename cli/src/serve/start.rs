@@ -101,7 +101,7 @@ fn one(
         start_timeout: options.start_timeout,
     })?;
     let pid = server.pid();
-    let observer = LocalObserver::new(pid, plan.server_cpus.clone(), options.interval)?;
+    let observer = LocalObserver::new(vec![pid], plan.server_cpus.clone(), options.interval)?;
     let status = Status {
         name: subject.name.clone(),
         variant: subject.variant.clone(),

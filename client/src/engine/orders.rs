@@ -2,12 +2,12 @@
 
 use super::dial::Route;
 use super::pace::Limiter;
-use super::split::{apportion, share};
 use super::worker::{Order, Worker};
 use crate::workload::connect::Connect;
 use crate::workload::echo::EchoShare;
 use crate::workload::rate::{Batching, RateShare};
 use std::sync::Arc;
+use wsbench_schema::split::{apportion, share};
 use wsbench_schema::{DialLoad, EchoLoad, Load, RateLoad};
 
 const NS_PER_MS: u64 = 1_000_000;

@@ -8,7 +8,7 @@ use crate::run::verdict;
 use crate::server::Server;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
-use wsbench_schema::{Phase, Target, TrialRecord, metric};
+use wsbench_schema::{Phase, PhaseReport, Target, TrialRecord, metric};
 
 /// How long the client may take to notice that the server is gone, so that what
 /// it measured until then is kept.
@@ -32,9 +32,10 @@ impl Phases<'_> {
             ports: self.server.ports(),
             path: Target::DEFAULT_PATH.into(),
         };
-        let loads = std::slice::from_ref(self.job.load);
-        let prepared = self.clients.prepare(loads, &target, self.job.seed);
         let mut last = Phase::Connect;
+        let shares = self.job.load.shares(self.clients.count());
+        let shares = shares.map_err(|reason| Stop::failed(last.name(), &reason))?;
+        let prepared = self.clients.prepare(&shares, &target, self.job.seed);
         self.settle(last, prepared)?;
         loop {
             let next = {
@@ -64,10 +65,9 @@ impl Phases<'_> {
         };
         let end = self.observer.end(phase);
         let reports = self.settle(phase, done)?;
-        let Some(report) = reports.first() else {
-            return Err(Stop::failed(phase.name(), "the client reported nothing"));
-        };
-        self.record.add_client(phase, report);
+        let report = PhaseReport::merge(&reports)
+            .map_err(|error| Stop::failed(phase.name(), &error.to_string()))?;
+        self.record.add_client(phase, &report);
         let count = |name: &str| report.metrics.get(name).copied();
         meter.finish(count(metric::SUCCEEDED), count(metric::FAILED).unwrap_or(0));
         // A dead server has no edge; that it died is the better reason.
@@ -75,7 +75,7 @@ impl Phases<'_> {
         let (end, samples) = end.map_err(|error| self.unobserved(phase, &error))?;
         self.record.add_server(phase, &begin, &end, &samples);
         self.record.server_processes = self.record.server_processes.max(end.processes);
-        match verdict::nothing_succeeded(phase, report) {
+        match verdict::nothing_succeeded(phase, &report) {
             Some(reason) => Err(Stop::failed(phase.name(), &reason)),
             None => Ok(()),
         }

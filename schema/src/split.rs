@@ -1,4 +1,4 @@
-//! Splitting a load over shards, the remainder too.
+//! Splitting a whole over processes and shards, the remainder too.
 
 /// Part `index` of `total` split over `parts`; the remainder goes to the first ones.
 #[must_use]
