@@ -4,6 +4,8 @@
 //! percent signs and "1.91G" exist only here; see [`units`].
 
 pub mod block;
+pub mod compare;
+pub mod differences;
 pub mod latency;
 pub mod machine;
 pub mod markdown;
@@ -24,6 +26,7 @@ mod example;
 mod snapshots;
 
 pub use block::block;
+pub use differences::Difference;
 pub use terminal::terminal_width;
 
 use machine::Heading;
@@ -99,6 +102,12 @@ impl Report {
     #[must_use]
     pub fn run(&self) -> &str {
         &self.run
+    }
+
+    /// What was compared with what, under each load, and what may be said of it.
+    pub fn differences(&self) -> impl Iterator<Item = &Difference> {
+        let sections = self.sections.iter();
+        sections.flat_map(|section| &section.differences)
     }
 
     /// All tables in one document.

@@ -4,7 +4,7 @@ use crate::Report;
 use crate::machine::describe;
 use crate::section::Section;
 use crate::table::{Grid, Table};
-use crate::{notes, text};
+use crate::{differences, notes, text};
 use std::fmt::Write as _;
 
 /// All of it, or the tables that are given.
@@ -60,6 +60,10 @@ fn load(out: &mut String, section: &Section, tables: &[Table]) {
         } else {
             line(out, &format!("This load has no {} phase.", table.phase));
         }
+    }
+    if let ([_, _, ..], Some(differences)) = (tables, differences::grid(section)) {
+        line(out, &format!("\n### {}\n", differences.title));
+        grid(out, &differences);
     }
 }
 

@@ -1,6 +1,7 @@
 //! What stands beside the figures: under a table the marks and the causes of
 //! failures, above all of them how rounds were put together and who is missing.
 
+use crate::differences;
 use crate::marks;
 use crate::row::Row;
 use crate::section::Section;
@@ -27,6 +28,7 @@ pub fn of_section(section: &Section) -> Vec<String> {
     if section.subjects.iter().any(|s| s.completed.len() > 1) {
         notes.push(ROUNDS.to_owned());
     }
+    notes.extend(differences::too_few(section));
     if !section.waiting.is_empty() {
         notes.push(format!("not measured: {}", section.waiting.join(", ")));
     }

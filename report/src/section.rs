@@ -2,6 +2,7 @@
 //! each repeated trial the last attempt.
 
 use crate::ReportError;
+use crate::differences::{self, Difference};
 use crate::latency::Latency;
 use std::collections::BTreeMap;
 use wsbench_schema::{Load, Outcome, RunPlan, TrialRecord};
@@ -17,6 +18,8 @@ pub struct Section {
     pub subjects: Vec<Subject>,
     /// Planned subjects without any record.
     pub waiting: Vec<String>,
+    /// Every two subjects compared.
+    pub differences: Vec<Difference>,
 }
 
 /// All rounds of one subject under one load.
@@ -162,8 +165,10 @@ fn section(
             subjects.push(Subject::new(name, completed, failed)?);
         }
     }
+    let differences = differences::between(&subjects, &load_hash);
     Ok(Section {
         load: load.clone(),
+        differences,
         load_hash,
         subjects,
         waiting,

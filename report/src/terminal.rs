@@ -5,7 +5,7 @@ use crate::Report;
 use crate::machine::describe;
 use crate::row::Cell;
 use crate::table::{Grid, Table};
-use crate::{notes, text};
+use crate::{differences, notes, text};
 use comfy_table::{CellAlignment, ContentArrangement, LineStyle, TableStyle};
 use std::io::IsTerminal as _;
 
@@ -53,6 +53,7 @@ pub fn document(report: &Report, tables: &[Table], width: Option<u16>) -> String
                 lines.push(grid(&table.fill(section), width));
             }
         }
+        lines.extend(differences::grid(section).map(|found| grid(&found, width)));
     }
     lines.push(String::new());
     lines.join("\n")

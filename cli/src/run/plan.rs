@@ -1,6 +1,8 @@
 //! The order of a run's trials: every round measures every subject under every
 //! load once, in an order of its own, so that drift of the machine favours nobody.
 
+use wsbench_schema::SplitMix64;
+
 /// One trial, by its place in the plan's lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Planned {
@@ -14,7 +16,7 @@ pub struct Planned {
 
 /// All trials, round by round, each round shuffled from the seed.
 pub fn order(seed: u64, loads: usize, subjects: usize, rounds: u32) -> Vec<Planned> {
-    let mut random = SplitMix64(seed);
+    let mut random = SplitMix64::new(seed);
     let mut all = Vec::new();
     for round in 1..=rounds {
         let mut trials: Vec<Planned> = (0..loads)
@@ -39,27 +41,7 @@ pub fn order(seed: u64, loads: usize, subjects: usize, rounds: u32) -> Vec<Plann
 /// The seed of every random choice in a trial: the same for all subjects of a
 /// round, so that they are sent the same bytes in the same rhythm.
 pub fn trial_seed(run_seed: u64, round: u32) -> u64 {
-    SplitMix64(run_seed ^ u64::from(round)).next()
-}
-
-/// Steele, Lea and Flood, 2014. Written here because a recorded seed must mean
-/// the same order in every later version, which no crate promises.
-struct SplitMix64(u64);
-
-impl SplitMix64 {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    /// Even enough: the bias is below `bound` in 2^64.
-    fn below(&mut self, bound: u64) -> u64 {
-        let product = u128::from(self.next()) * u128::from(bound);
-        u64::try_from(product >> 64).unwrap_or(0)
-    }
+    SplitMix64::new(run_seed ^ u64::from(round)).next_u64()
 }
 
 #[cfg(test)]
@@ -104,21 +86,6 @@ mod tests {
         assert!(
             first.iter().all(|count| (1..=20).contains(count)),
             "{first:?}"
-        );
-    }
-
-    #[test]
-    fn the_generator_is_splitmix64() {
-        // First outputs for seed 1234567 of the authors' C program.
-        let mut random = SplitMix64(1_234_567);
-        let outputs = [random.next(), random.next(), random.next()];
-        assert_eq!(
-            outputs,
-            [
-                6_457_827_717_110_365_317,
-                3_203_168_211_198_807_973,
-                9_817_491_932_198_370_423
-            ]
         );
     }
 

@@ -1,0 +1,96 @@
+//! How much two samples differ: the ratio of their medians, and a bootstrap
+//! interval of it (Efron, "Bootstrap methods: another look at the jackknife",
+//! Annals of Statistics 7, 1979; percentile method).
+
+use crate::stats::median;
+use wsbench_schema::SplitMix64;
+
+/// The same for everybody, so that a report made again is the same.
+const SEED: u64 = 1979;
+/// Ends of the interval are the 50th values from either side.
+const RESAMPLES: usize = 2000;
+/// Of all ratios of resampled medians that lie within the interval, in percent.
+pub const COVERAGE_PERCENT: usize = 95;
+
+/// Median of `of` / median of `to`; `None` without values, or if it is no number.
+#[must_use]
+pub fn of_medians(of: &[f64], to: &[f64]) -> Option<f64> {
+    let ratio = median(of.iter().copied())? / median(to.iter().copied())?;
+    ratio.is_finite().then_some(ratio)
+}
+
+/// Lowest and highest of the middle [`COVERAGE_PERCENT`] of the ratios that
+/// samples of these samples have. With few values it is too narrow: of five
+/// values no resample's median lies beyond the extremes.
+#[must_use]
+pub fn interval(of: &[f64], to: &[f64]) -> Option<(f64, f64)> {
+    of_medians(of, to)?;
+    let mut random = SplitMix64::new(SEED);
+    let mut room = Vec::new();
+    let mut resampled = |sample: &[f64]| {
+        room.clear();
+        room.extend((0..sample.len()).map(|_| {
+            let index = random.below(sample.len() as u64);
+            sample[usize::try_from(index).unwrap_or(0)]
+        }));
+        median_of(&mut room)
+    };
+    let mut ratios: Vec<f64> = (0..RESAMPLES)
+        .map(|_| resampled(of) / resampled(to))
+        .collect();
+    ratios.sort_by(f64::total_cmp);
+    let outside = RESAMPLES * (100 - COVERAGE_PERCENT) / 100 / 2;
+    let (low, high) = (ratios[outside], ratios[RESAMPLES - 1 - outside]);
+    (low.is_finite() && high.is_finite()).then_some((low, high))
+}
+
+/// As [`median`], of values that need not stay in their order.
+fn median_of(values: &mut [f64]) -> f64 {
+    values.sort_unstable_by(f64::total_cmp);
+    let middle = values.len() / 2;
+    match values.len() % 2 {
+        1 => values[middle],
+        _ => f64::midpoint(values[middle - 1], values[middle]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEN: [f64; 10] = [9.9, 10.2, 10.0, 10.4, 9.8, 10.1, 10.3, 9.7, 10.0, 10.1];
+
+    #[test]
+    fn the_ratio_is_within_its_interval_and_the_same_each_time() {
+        let more = TEN.map(|value| value * 1.1);
+        let ratio = of_medians(&more, &TEN).unwrap();
+        assert!((ratio - 1.1).abs() < 1e-12, "{ratio}");
+        let (low, high) = interval(&more, &TEN).unwrap();
+        assert!((1.07..1.1).contains(&low), "{low}");
+        assert!((1.1..1.13).contains(&high), "{high}");
+        assert_eq!(interval(&more, &TEN), Some((low, high)));
+    }
+
+    #[test]
+    fn without_spread_there_is_no_width() {
+        assert_eq!(interval(&[3.0; 4], &[2.0; 5]), Some((1.5, 1.5)));
+    }
+
+    #[test]
+    fn what_is_no_number_is_missing() {
+        assert_eq!(of_medians(&[], &[1.0]), None);
+        assert_eq!(of_medians(&[1.0], &[0.0]), None);
+        assert_eq!(interval(&[1.0], &[]), None);
+        // Some of its resamples have a median of zero.
+        assert_eq!(interval(&[1.0], &[0.0, 0.0, 1.0, 1.0, 1.0]), None);
+    }
+
+    #[test]
+    fn the_median_of_a_resample_is_the_median() {
+        for count in 1..9 {
+            let mut values: Vec<f64> = TEN[..count].to_vec();
+            let expected = median(values.iter().copied());
+            assert_eq!(Some(median_of(&mut values)), expected);
+        }
+    }
+}
