@@ -228,7 +228,7 @@ impl Engine {
         for index in 0..self.workers.len() {
             let part = loop {
                 if stop.load(Ordering::Relaxed) {
-                    self.stop.store(true, Ordering::Relaxed);
+                    self.stop_shards();
                 }
                 if let Some(part) = self.workers[index].wait(STOP_CHECK)? {
                     break part;
@@ -243,6 +243,11 @@ impl Engine {
         }
         progress(self.progress(phase));
         Ok(all)
+    }
+
+    fn stop_shards(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+        self.workers.iter().for_each(Worker::wake);
     }
 
     /// Names and figures that the shards cannot know alone.
@@ -298,7 +303,7 @@ impl Engine {
 
 impl Drop for Engine {
     fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
+        self.stop_shards();
         self.workers.iter_mut().for_each(Worker::dismiss);
         self.workers.iter_mut().for_each(Worker::join);
     }

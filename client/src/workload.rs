@@ -3,6 +3,7 @@
 
 pub mod connect;
 pub mod echo;
+pub mod overdue;
 pub mod rate;
 
 use crate::cause::Cause;

@@ -126,6 +126,8 @@ impl Load {
     pub const RATE_MAX_PER_S: u32 = 1_000_000;
     /// A day.
     pub const RATE_DURATION_MAX_MS: u64 = 86_400_000;
+    /// Messages of one connection in a phase, at most: a client counts them in 32 bits.
+    pub const RATE_MAX_MESSAGES: u64 = 4_000_000_000;
 
     /// Sixteen hexadecimal digits; equal loads, and only those, share them.
     #[must_use]
@@ -192,6 +194,11 @@ impl Load {
                 rate.per_connection_per_s.into(),
                 Self::RATE_MAX_PER_S.into(),
             )?;
+            at_most(
+                "rate messages a connection in all",
+                rate.duration_ms * u64::from(rate.per_connection_per_s) / 1000,
+                Self::RATE_MAX_MESSAGES,
+            )?;
         }
         Ok(())
     }
@@ -248,6 +255,21 @@ mod tests {
         load.dial.retries = 65_536;
         let error = load.validate().unwrap_err();
         assert_eq!(error, "dial retries is 65536; it must be at most 65535");
+        load.dial.retries = 0;
+        load.rate = Some(RateLoad {
+            connections: 0,
+            duration_ms: Load::RATE_DURATION_MAX_MS,
+            per_connection_per_s: 100_000,
+            batch_bytes: 0,
+            window: 0,
+            limit_per_s: 0,
+            timeout_ms: 1,
+        });
+        let error = load.validate().unwrap_err();
+        assert!(
+            error.starts_with("rate messages a connection in all is 8640000000;"),
+            "{error}"
+        );
     }
 
     #[test]

@@ -90,15 +90,6 @@ impl<P: Protocol> Net<P> {
         self.slots[id as usize].state == State::Open
     }
 
-    /// Whether its oldest message in flight has been unanswered for too long.
-    #[inline]
-    pub fn is_overdue(&self, id: SlotId, now_ns: u64, timeout_ns: u64) -> bool {
-        let slot = &self.slots[id as usize];
-        slot.state == State::Open
-            && slot.awaited > 0
-            && now_ns.saturating_sub(slot.since_ns) >= timeout_ns
-    }
-
     /// Sends `count` messages on an open connection on which nothing waits to
     /// be written, or queues what the socket does not take.
     #[inline]

@@ -42,18 +42,22 @@ impl Limiter {
     }
 }
 
+/// A sender's phase: how far into each interval its batches are due, in parts of
+/// the interval of 2^32.
+pub type PhaseOfInterval = u32;
+
 /// When each sender's batches are due: every sender has the same interval and
 /// its own random phase, so the order of senders repeats and finding the next
 /// one costs nothing.
 #[derive(Clone, Debug)]
 pub struct Schedule {
     /// Phases in rising order, each with its sender.
-    turns: Vec<(u64, u32)>,
+    turns: Vec<(PhaseOfInterval, u32)>,
     interval_ns: f64,
     start_ns: u64,
     duration_ns: u64,
     turn: usize,
-    lap: u64,
+    lap: u32,
 }
 
 impl Schedule {
@@ -68,9 +72,9 @@ impl Schedule {
         seed: u64,
     ) -> Self {
         let mut random = fastrand::Rng::with_seed(seed);
-        let mut turns: Vec<(u64, u32)> = senders
+        let mut turns: Vec<(PhaseOfInterval, u32)> = senders
             .iter()
-            .map(|sender| ((random.f64() * interval_ns) as u64, *sender))
+            .map(|sender| (random.u32(..), *sender))
             .collect();
         turns.sort_unstable();
         Self {
@@ -83,8 +87,11 @@ impl Schedule {
         }
     }
 
-    fn offset_ns(&self, phase_ns: u64, lap: u64) -> u64 {
-        phase_ns + (lap as f64 * self.interval_ns) as u64
+    #[inline]
+    fn offset_ns(&self, phase: PhaseOfInterval, lap: u32) -> u64 {
+        const PARTS: f64 = (1_u64 << 32) as f64;
+        let into_ns = (f64::from(phase) * (self.interval_ns / PARTS)) as u64;
+        into_ns + (f64::from(lap) * self.interval_ns) as u64
     }
 
     /// When the next batch is due; `None` when no more are.
@@ -108,30 +115,32 @@ impl Schedule {
     }
 
     /// When batch `lap` of a sender with this phase is due.
+    #[inline]
     #[must_use]
-    pub fn intended_ns(&self, phase_ns: u64, lap: u64) -> u64 {
-        self.start_ns + self.offset_ns(phase_ns, lap)
+    pub fn intended_ns(&self, phase: PhaseOfInterval, lap: u32) -> u64 {
+        self.start_ns + self.offset_ns(phase, lap)
     }
 
     /// Each sender with its phase.
-    pub fn phases(&self) -> impl Iterator<Item = (u32, u64)> {
+    pub fn phases(&self) -> impl Iterator<Item = (u32, PhaseOfInterval)> {
         self.turns.iter().map(|(phase, sender)| (*sender, *phase))
     }
 
     /// Batches due over the whole duration.
     #[must_use]
     pub fn batches(&self) -> u64 {
-        let of = |phase: u64| {
-            let laps = (self.duration_ns.saturating_sub(phase)) as f64 / self.interval_ns;
+        let of = |phase: PhaseOfInterval| {
+            let begins_ns = self.offset_ns(phase, 0);
+            let laps = self.duration_ns.saturating_sub(begins_ns) as f64 / self.interval_ns;
             // The exact count is what `pop` yields: correct the estimate by it.
-            let mut laps = laps.ceil() as u64;
+            let mut laps = laps.ceil() as u32;
             while laps > 0 && self.offset_ns(phase, laps - 1) >= self.duration_ns {
                 laps -= 1;
             }
             while self.offset_ns(phase, laps) < self.duration_ns {
                 laps += 1;
             }
-            laps
+            u64::from(laps)
         };
         self.turns.iter().map(|(phase, _)| of(*phase)).sum()
     }
@@ -213,10 +222,10 @@ mod tests {
         };
         let mean = phases(1)
             .iter()
-            .map(|(_, phase)| *phase as f64)
+            .map(|(_, phase)| f64::from(*phase) / f64::from(u32::MAX))
             .sum::<f64>()
             / 1000.0;
-        assert!((0.45e9..0.55e9).contains(&mean), "{mean}");
+        assert!((0.45..0.55).contains(&mean), "{mean}");
         assert_eq!(phases(1), phases(1));
         assert_ne!(phases(1), phases(2));
     }

@@ -8,14 +8,16 @@ use crate::cause::Cause;
 use crate::protocol::Protocol;
 use crate::workload::{Outcome, Workload};
 use mio::event::Event;
-use mio::{Events, Poll, Token};
+use mio::{Events, Poll, Token, Waker};
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Events taken from the kernel at once. Timers are looked at between any two.
 const EVENTS_AT_ONCE: usize = 1024;
-/// How often an idle shard looks whether it must stop.
-const HEARTBEAT_NS: u64 = 100_000_000;
+/// The tokens from here on belong to no connection.
+const FIRST_OTHER: Token = Token(usize::MAX - 1);
+const WAKER: Token = FIRST_OTHER;
 const TIMER: Token = Token(usize::MAX);
 
 /// What a shard has done until now, for others to read: a cache line of its own.
@@ -43,6 +45,7 @@ impl Counters {
 pub struct Shard<P: Protocol> {
     poll: Poll,
     timer: Timer,
+    waker: Arc<Waker>,
     net: Net<P>,
 }
 
@@ -54,8 +57,21 @@ impl<P: Protocol> Shard<P> {
     pub fn new(protocol: P, connections: u32) -> io::Result<Self> {
         let poll = Poll::new()?;
         let timer = Timer::new(poll.registry(), TIMER)?;
+        let waker = Arc::new(Waker::new(poll.registry(), WAKER)?);
         let net = Net::new(protocol, connections, poll.registry().try_clone()?);
-        Ok(Self { poll, timer, net })
+        Ok(Self {
+            poll,
+            timer,
+            waker,
+            net,
+        })
+    }
+
+    /// Makes the shard look at once whether it must stop. Otherwise it sleeps
+    /// until something comes or is due: idle connections cost nothing.
+    #[must_use]
+    pub fn waker(&self) -> Arc<Waker> {
+        Arc::clone(&self.waker)
     }
 
     /// Connections that can carry messages.
@@ -71,7 +87,7 @@ impl<P: Protocol> Shard<P> {
         }
     }
 
-    /// Runs one phase to its end, or until `stop`.
+    /// Runs one phase to its end, or until `stop` and a wake-up.
     ///
     /// # Errors
     /// If epoll fails.
@@ -88,7 +104,6 @@ impl<P: Protocol> Shard<P> {
         counters
             .planned
             .store(workload.planned(), Ordering::Relaxed);
-        let mut heartbeat_ns = now_ns();
         while !workload.is_done() && !stop.load(Ordering::Relaxed) {
             let now = now_ns();
             if now >= workload.wake_at_ns() {
@@ -97,15 +112,10 @@ impl<P: Protocol> Shard<P> {
                     break;
                 }
             }
-            heartbeat_ns = if now >= heartbeat_ns {
-                now + HEARTBEAT_NS
-            } else {
-                heartbeat_ns
-            };
-            let until = workload.wake_at_ns().min(heartbeat_ns);
+            let until = workload.wake_at_ns();
             self.timer.wait(&mut self.poll, &mut events, now, until)?;
             for event in &events {
-                if event.token() == TIMER {
+                if event.token() >= FIRST_OTHER {
                     continue;
                 }
                 let id = event.token().0 as SlotId;

@@ -101,3 +101,46 @@ impl<O> Slot<O> {
 /// In debug builds mio's sockets carry more than their descriptor.
 #[cfg(not(debug_assertions))]
 const _: () = assert!(size_of::<Slot<()>>() == 64);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of a debug build's slot only the fields tell, since its size is rounded up.
+    #[test]
+    fn a_slot_is_one_cache_line_but_for_what_debug_builds_add_to_a_socket() {
+        let slot = Slot::<crate::protocol::reader::FrameReader>::new(0);
+        assert_eq!(align_of_val(&slot), 64);
+        let Slot {
+            stream,
+            state,
+            attempts,
+            parked,
+            cursor,
+            next,
+            awaited,
+            batch_first,
+            batch_count,
+            batch_written,
+            since_ns,
+            odd,
+            aside,
+        } = slot;
+        let ours = size_of_val(&state)
+            + size_of_val(&attempts)
+            + size_of_val(&parked)
+            + size_of_val(&cursor)
+            + size_of_val(&next)
+            + size_of_val(&awaited)
+            + size_of_val(&batch_first)
+            + size_of_val(&batch_count)
+            + size_of_val(&batch_written)
+            + size_of_val(&since_ns)
+            + size_of_val(&odd)
+            + size_of_val(&aside);
+        let descriptor = size_of::<i32>();
+        assert!(ours + descriptor <= 64, "{ours} + {descriptor} bytes");
+        let of_debug_builds = size_of_val(&stream) - descriptor;
+        assert!(cfg!(debug_assertions) || of_debug_builds == 0);
+    }
+}

@@ -8,6 +8,7 @@ use crate::workload::Outcome;
 use crate::workload::connect::Connect;
 use crate::workload::echo::{Echo, EchoShare};
 use crate::workload::rate::{Rate, RateShare};
+use mio::Waker;
 use rustix::thread::{CpuSet, sched_setaffinity};
 use std::io;
 use std::sync::Arc;
@@ -46,6 +47,7 @@ pub struct Worker {
     pub first_number: u32,
     /// Connections that can carry messages, as of the last phase.
     pub open: u32,
+    waker: Arc<Waker>,
     orders: Option<Sender<Command>>,
     reports: Receiver<Report>,
     thread: Option<JoinHandle<()>>,
@@ -73,6 +75,7 @@ impl Worker {
     ) -> Result<Self, EngineError> {
         let (orders, inbox) = channel::<Command>();
         let (outbox, reports) = channel();
+        let waker = shard.waker();
         let counters = Arc::new(Counters::default());
         let theirs = Arc::clone(&counters);
         let body = move || serve(shard, cpu, &inbox, &outbox, &theirs, &stop);
@@ -81,6 +84,7 @@ impl Worker {
             .spawn(body)
             .map_err(|error| EngineError::System("start a thread".into(), error))?;
         Ok(Self {
+            waker,
             orders: Some(orders),
             reports,
             thread: Some(thread),
@@ -119,6 +123,12 @@ impl Worker {
                 Err(EngineError::Shard("its thread panicked".into()))
             }
         }
+    }
+
+    /// Makes the shard see a stop that was asked for.
+    pub fn wake(&self) {
+        // It fails only if the shard's descriptors are gone, and then so is the shard.
+        let _ = self.waker.wake();
     }
 
     /// No phase follows: the thread closes its connections and ends.

@@ -1,6 +1,7 @@
 //! The closed loop: so many echoes in flight, each answered one followed by
 //! the next, on the connection that has been idle longest.
 
+use super::overdue::Overdue;
 use super::{Outcome, Workload};
 use crate::cause::{Cause, Causes};
 use crate::engine::clock::{burn, now_ns};
@@ -46,8 +47,7 @@ pub struct Echo {
     succeeded: u64,
     failed: Causes,
     last_success_ns: u64,
-    sweep_every_ns: u64,
-    sweep_at_ns: u64,
+    overdue: Overdue,
 }
 
 impl Echo {
@@ -55,7 +55,7 @@ impl Echo {
     #[must_use]
     pub fn new(share: EchoShare) -> Self {
         Self {
-            sweep_every_ns: (share.timeout_ns / 16).clamp(1_000_000, 500_000_000),
+            overdue: Overdue::new(share.timeout_ns, 0),
             share,
             idle: VecDeque::new(),
             in_flight: 0,
@@ -68,7 +68,6 @@ impl Echo {
             succeeded: 0,
             failed: Causes::default(),
             last_success_ns: 0,
-            sweep_at_ns: 0,
         }
     }
 
@@ -77,11 +76,13 @@ impl Echo {
         !self.ended && self.in_flight < self.share.concurrency && self.sent < self.share.echoes
     }
 
-    /// Sends until enough are in flight. `now` is when the first is sent; each
-    /// further one reads the clock.
+    /// Sends until enough are in flight. The first is sent `now`; each further
+    /// one reads the clock.
     #[inline]
-    fn fill<P: Protocol>(&mut self, net: &mut Net<P>, mut now: u64) {
+    fn fill<P: Protocol>(&mut self, net: &mut Net<P>, now: u64) {
+        let mut first = Some(now);
         while self.may_send() {
+            let now = first.take().unwrap_or_else(now_ns);
             if self.share.until_ns.is_some_and(|until| now >= until) {
                 self.ended = true;
                 self.timed_out = true;
@@ -108,7 +109,6 @@ impl Echo {
                 let in_flight = net.close(id);
                 self.gone(in_flight, cause);
             }
-            now = now_ns();
         }
     }
 
@@ -142,12 +142,9 @@ impl Echo {
     }
 
     fn sweep<P: Protocol>(&mut self, net: &mut Net<P>, now: u64) {
-        for id in 0..net.slots.len() as SlotId {
-            if net.is_overdue(id, now, self.share.timeout_ns) {
-                let in_flight = net.close(id);
-                self.gone(in_flight, Cause::Lost);
-            }
-        }
+        let mut overdue = self.overdue;
+        overdue.sweep(net, now, |in_flight| self.gone(in_flight, Cause::Lost));
+        self.overdue = overdue;
     }
 }
 
@@ -158,7 +155,7 @@ impl<P: Protocol> Workload<P> for Echo {
             .collect();
         self.connections = net.open;
         let now = now_ns();
-        self.sweep_at_ns = now + self.sweep_every_ns;
+        self.overdue = Overdue::new(self.share.timeout_ns, now);
         self.fill(net, now);
     }
 
@@ -197,12 +194,11 @@ impl<P: Protocol> Workload<P> for Echo {
             .until_ns
             .filter(|_| !self.ended)
             .unwrap_or(u64::MAX);
-        self.sweep_at_ns.min(paced).min(until)
+        self.overdue.at_ns().min(paced).min(until)
     }
 
     fn tick(&mut self, net: &mut Net<P>, now_ns: u64) {
-        if now_ns >= self.sweep_at_ns {
-            self.sweep_at_ns = now_ns + self.sweep_every_ns;
+        if now_ns >= self.overdue.at_ns() {
             self.sweep(net, now_ns);
         }
         if self.share.until_ns.is_some_and(|until| now_ns >= until) && !self.ended {

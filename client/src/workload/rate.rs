@@ -2,11 +2,12 @@
 //! depend on the answers. What cannot be sent when it is due waits, is sent
 //! late, and is timed from when it was due.
 
+use super::overdue::Overdue;
 use super::{Outcome, Workload};
 use crate::cause::{Cause, Causes};
 use crate::engine::clock::{burn, now_ns};
 use crate::engine::net::{Net, Writing};
-use crate::engine::pace::Schedule;
+use crate::engine::pace::{PhaseOfInterval, Schedule};
 use crate::engine::slot::{SlotId, State};
 use crate::protocol::Protocol;
 use hdrhistogram::Histogram;
@@ -79,20 +80,24 @@ impl Batching {
     }
 }
 
-/// One connection's place in the schedule.
+/// One connection's place in the schedule. A load of more batches than it can
+/// count is not valid.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sender {
-    phase_ns: u64,
+    phase: PhaseOfInterval,
     /// Batches due until now, ...
-    due: u64,
+    due: u32,
     /// ... sent, ...
-    sent: u64,
+    sent: u32,
     /// ... and answered whole.
-    answered: u64,
+    answered: u32,
     /// Messages answered of the batch that comes next.
     answered_part: u32,
-    active: bool,
 }
+
+/// With its turn in the schedule and the times of its batches in flight, this is
+/// what a connection costs in this phase beside its slot.
+const _: () = assert!(size_of::<Sender>() == 20);
 
 /// One shard's messages.
 pub struct Rate {
@@ -105,7 +110,7 @@ pub struct Rate {
     due_over: bool,
     ends_ns: u64,
     tick_at_ns: u64,
-    sweep_at_ns: u64,
+    overdue: Overdue,
     in_flight: u64,
     planned: u64,
     sent: u64,
@@ -125,6 +130,7 @@ impl Rate {
     pub fn new(share: RateShare) -> Self {
         Self {
             ends_ns: share.start_ns + share.duration_ns,
+            overdue: Overdue::new(share.timeout_ns, share.start_ns),
             share,
             schedule: None,
             senders: Vec::new(),
@@ -132,7 +138,6 @@ impl Rate {
             ring_len: 1,
             due_over: false,
             tick_at_ns: 0,
-            sweep_at_ns: 0,
             in_flight: 0,
             planned: 0,
             sent: 0,
@@ -151,9 +156,9 @@ impl Rate {
         self.schedule.as_ref()
     }
 
-    fn ring(&self, id: SlotId, batch: u64) -> usize {
-        let batches = self.ring_len;
-        id as usize * batches + (batch % batches as u64) as usize
+    #[inline]
+    fn ring(&self, id: SlotId, batch: u32) -> usize {
+        id as usize * self.ring_len + batch as usize % self.ring_len
     }
 
     /// Sends what is due on a connection, as far as its window and its socket allow.
@@ -180,7 +185,7 @@ impl Rate {
             let Some(schedule) = self.schedule() else {
                 return;
             };
-            if now.saturating_sub(schedule.intended_ns(sender.phase_ns, sender.sent)) > LATE_NS {
+            if now.saturating_sub(schedule.intended_ns(sender.phase, sender.sent)) > LATE_NS {
                 self.late += u64::from(batch);
             }
             if let Writing::Fault(cause) = net.send(id, batch) {
@@ -203,12 +208,9 @@ impl Rate {
     }
 
     fn sweep<P: Protocol>(&mut self, net: &mut Net<P>, now: u64) {
-        for id in 0..net.slots.len() as SlotId {
-            if net.is_overdue(id, now, self.share.timeout_ns) {
-                let in_flight = net.close(id);
-                self.gone(in_flight, Cause::Lost);
-            }
-        }
+        let mut overdue = self.overdue;
+        overdue.sweep(net, now, |in_flight| self.gone(in_flight, Cause::Lost));
+        self.overdue = overdue;
     }
 
     /// Everything in flight has had its time after the last message was due.
@@ -241,14 +243,12 @@ impl<P: Protocol> Workload<P> for Rate {
         let due = (duration_ns as f64 / interval_ns) as u64 + 1;
         self.ring_len = self.share.batching.ring(due);
         self.sent_at_ns = vec![0; net.slots.len() * self.ring_len];
-        for (id, phase_ns) in schedule.phases() {
-            self.senders[id as usize].phase_ns = phase_ns;
-            self.senders[id as usize].active = true;
+        for (id, phase) in schedule.phases() {
+            self.senders[id as usize].phase = phase;
         }
         self.planned = schedule.batches() * u64::from(self.share.batching.batch);
         self.schedule = Some(schedule);
         self.tick_at_ns = start_ns;
-        self.sweep_at_ns = start_ns + self.share.timeout_ns / 16;
     }
 
     #[inline]
@@ -257,19 +257,24 @@ impl<P: Protocol> Workload<P> for Rate {
         let Some(schedule) = &self.schedule else {
             return;
         };
-        for _ in 0..count {
+        let mut left = count;
+        while left > 0 {
+            // Messages of a batch that came with one read have the same times.
             let sender = self.senders[id as usize];
-            let intended = schedule.intended_ns(sender.phase_ns, sender.answered);
+            let together = left.min(batch - sender.answered_part);
+            let intended = schedule.intended_ns(sender.phase, sender.answered);
             let actual = self.sent_at_ns[self.ring(id, sender.answered)];
             self.intended
-                .saturating_record(now_ns.saturating_sub(intended));
-            self.actual.saturating_record(now_ns.saturating_sub(actual));
+                .saturating_record_n(now_ns.saturating_sub(intended), together.into());
+            self.actual
+                .saturating_record_n(now_ns.saturating_sub(actual), together.into());
             let sender = &mut self.senders[id as usize];
-            sender.answered_part += 1;
+            sender.answered_part += together;
             if sender.answered_part == batch {
                 sender.answered_part = 0;
                 sender.answered += 1;
             }
+            left -= together;
         }
         self.succeeded += u64::from(count);
         self.in_flight -= u64::from(count);
@@ -317,8 +322,7 @@ impl<P: Protocol> Workload<P> for Rate {
                 self.give_up(net);
             }
         }
-        if now_ns >= self.sweep_at_ns {
-            self.sweep_at_ns = now_ns + (self.share.timeout_ns / 16).clamp(1_000_000, 500_000_000);
+        if now_ns >= self.overdue.at_ns() {
             self.sweep(net, now_ns);
         }
         let end = if self.due_over {
@@ -329,7 +333,7 @@ impl<P: Protocol> Workload<P> for Rate {
         self.tick_at_ns = next_due
             .unwrap_or(u64::MAX)
             .max(now_ns + QUANTUM_NS)
-            .min(self.sweep_at_ns)
+            .min(self.overdue.at_ns())
             .min(end);
     }
 
