@@ -156,6 +156,8 @@ impl<P: Protocol> Workload<P> for Echo {
         self.connections = net.open;
         let now = now_ns();
         self.overdue = Overdue::new(self.share.timeout_ns, now);
+        // No connection was left when the shares were cut.
+        self.ended = self.share.concurrency == 0;
         self.fill(net, now);
     }
 
@@ -256,6 +258,30 @@ mod tests {
     use std::sync::Arc;
     use wsbench_schema::MessageKind;
 
+    fn echo(concurrency: u32) -> Echo {
+        Echo::new(EchoShare {
+            echoes: 9,
+            concurrency,
+            until_ns: None,
+            timeout_ns: 1,
+            limit: None,
+            burn_ns: 0,
+        })
+    }
+
+    #[test]
+    fn with_no_connection_left_the_phase_is_over_and_its_echoes_are_not_sent() {
+        let templates = Arc::new(Templates::new(MessageKind::Binary, 8, 1, 1));
+        let socket = WebSocket::new(templates, true, "h".into(), "/ws".into());
+        let poll = mio::Poll::new().unwrap();
+        let mut net = Net::new(socket, 1, poll.registry().try_clone().unwrap());
+        let mut echo = echo(0);
+        echo.begin(&mut net);
+        assert!(Workload::<WebSocket>::is_done(&echo));
+        let outcome = Workload::<WebSocket>::outcome(echo);
+        assert_eq!(outcome.counts[metric::NOT_SENT], 9);
+    }
+
     #[test]
     fn a_connection_that_wrote_its_pong_while_idle_is_not_queued_twice() {
         let templates = Arc::new(Templates::new(MessageKind::Binary, 8, 1, 1));
@@ -263,14 +289,7 @@ mod tests {
         let poll = mio::Poll::new().unwrap();
         let mut net = Net::new(socket, 1, poll.registry().try_clone().unwrap());
         net.slot(0).state = State::Open;
-        let mut echo = Echo::new(EchoShare {
-            echoes: 9,
-            concurrency: 0,
-            until_ns: None,
-            timeout_ns: 1,
-            limit: None,
-            burn_ns: 0,
-        });
+        let mut echo = echo(0);
         echo.begin(&mut net);
         echo.drained(&mut net, 0);
         assert_eq!(echo.idle, [0]);
