@@ -56,6 +56,7 @@ pub fn block(record: &TrialRecord, percentiles: bool) -> String {
 fn without_latencies(record: &TrialRecord) -> Subject {
     Subject {
         name: record.subject.name.clone(),
+        verified: None,
         completed: vec![record.clone()],
         failed: Vec::new(),
         latencies: std::collections::BTreeMap::new(),

@@ -3,8 +3,9 @@
 
 use std::collections::BTreeMap;
 use wsbench_schema::{
-    CpuMap, DialLoad, EchoLoad, Load, Machine, MessageKind, Outcome, Phase, RateLoad, RunPlan,
-    SCHEMA_VERSION, Series, SubjectId, TrialRecord, encode_histogram, latency_histogram, metric,
+    CpuMap, DialLoad, EchoLoad, Examination, Finding, Level, Load, Machine, MessageKind, Outcome,
+    Phase, RateLoad, RunPlan, SCHEMA_VERSION, Series, SubjectId, TrialRecord, Verdict,
+    encode_histogram, latency_histogram, metric,
 };
 
 /// The identifier of every example's run.
@@ -102,6 +103,31 @@ pub fn empty(name: &str, round: u32) -> TrialRecord {
         histograms: BTreeMap::new(),
         series: BTreeMap::new(),
         marks: BTreeMap::new(),
+    }
+}
+
+/// Of a subject that passed two cases.
+pub fn examination(name: &str) -> Examination {
+    let findings = ["text of 0 bytes", "text of 1 byte"];
+    Examination {
+        elapsed_ns: 1_200_000_000,
+        findings: findings
+            .map(|name| finding("echo", name, Level::Must, Verdict::Pass))
+            .into(),
+        ..Examination::blank(empty(name, 1).subject, None, 1_796_047_230)
+    }
+}
+
+pub fn finding(group: &str, name: &str, level: Level, verdict: Verdict) -> Finding {
+    let seen = (verdict == Verdict::Fail).then(|| "a wrong one".to_owned());
+    Finding {
+        group: group.into(),
+        name: name.into(),
+        level,
+        verdict,
+        expected: "a right answer".into(),
+        seen,
+        sent: None,
     }
 }
 

@@ -19,6 +19,7 @@ pub mod tables;
 pub mod terminal;
 pub mod text;
 pub mod units;
+pub mod verification;
 
 #[cfg(test)]
 mod example;
@@ -35,7 +36,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
-use wsbench_schema::{HistogramError, RunPlan, TrialRecord};
+use wsbench_schema::{Examination, HistogramError, RunPlan, TrialRecord};
 
 /// A report that cannot be made or written.
 #[derive(Debug, Error)]
@@ -81,6 +82,7 @@ pub struct Report {
     run: String,
     heading: Heading,
     sections: Vec<Section>,
+    examinations: Vec<Examination>,
 }
 
 impl Report {
@@ -95,7 +97,25 @@ impl Report {
             run: plan.run.clone(),
             heading: Heading::new(plan, &trials),
             sections: section::sections(plan, &trials)?,
+            examinations: Vec::new(),
         })
+    }
+
+    /// Adds what the examinations of the run found. Without them nobody was
+    /// examined, and the report says so.
+    #[must_use]
+    pub fn with_examinations(mut self, examinations: Vec<Examination>) -> Self {
+        let subjects = self.sections.iter_mut().flat_map(|s| &mut s.subjects);
+        for subject in subjects {
+            let of_subject = |found: &&Examination| found.subject.name == subject.name;
+            let found = examinations.iter().find(of_subject);
+            subject.verified = found.map(Examination::verified);
+            let warnings = &mut self.heading.warnings;
+            let warning = found.and_then(|found| other_program(found, subject));
+            warnings.extend(warning.filter(|warning| !warnings.contains(warning)));
+        }
+        self.examinations = examinations;
+        self
     }
 
     /// The run's identifier.
@@ -157,4 +177,15 @@ impl Report {
         }
         Ok(paths)
     }
+}
+
+/// Whether what was examined is not what was measured, and how that is said.
+fn other_program(found: &Examination, subject: &section::Subject) -> Option<String> {
+    let mut measured = subject
+        .completed
+        .iter()
+        .filter_map(|t| t.settings.get("binary"));
+    let name = &subject.name;
+    let differs = measured.any(|binary| found.binary.as_ref() != Some(binary));
+    differs.then(|| format!("{name} was examined as another program than was measured."))
 }

@@ -4,7 +4,7 @@ use crate::Report;
 use crate::machine::describe;
 use crate::section::Section;
 use crate::table::{Grid, Table};
-use crate::{differences, notes, text};
+use crate::{differences, notes, text, verification};
 use std::fmt::Write as _;
 
 /// All of it, or the tables that are given.
@@ -26,6 +26,9 @@ pub fn document(report: &Report, tables: &[Table]) -> String {
     for section in &report.sections {
         load(&mut out, section, tables);
     }
+    if tables.len() > 1 {
+        verification(&mut out, report);
+    }
     let shown: Vec<&Table> = tables
         .iter()
         .filter(|table| report.sections.iter().any(|s| table.applies_to(&s.load)))
@@ -45,6 +48,22 @@ pub fn document(report: &Report, tables: &[Table]) -> String {
 fn line(out: &mut String, text: &str) {
     out.push_str(text);
     out.push('\n');
+}
+
+fn verification(out: &mut String, report: &Report) {
+    let items = verification::items(&report.examinations);
+    line(out, "\n## Verification\n");
+    if items.is_empty() {
+        return line(out, "No server was examined.");
+    }
+    line(out, verification::ABOUT);
+    line(out, "");
+    for item in items {
+        line(out, &format!("- {}", text::markdown(&item.title)));
+        for part in item.lines {
+            line(out, &format!("  - {}", text::markdown(&part)));
+        }
+    }
 }
 
 fn load(out: &mut String, section: &Section, tables: &[Table]) {

@@ -27,6 +27,8 @@ pub struct Section {
 pub struct Subject {
     /// The folder's name, with `-<variant>` behind it for a variant.
     pub name: String,
+    /// Cases of the examination that it passed, `58/60`, if it was examined.
+    pub verified: Option<String>,
     /// The rounds that count. Their histograms are in `latencies` instead.
     pub completed: Vec<TrialRecord>,
     /// The rounds that do not.
@@ -75,6 +77,7 @@ impl Subject {
         }
         Ok(Self {
             name: name.to_owned(),
+            verified: None,
             completed,
             failed,
             latencies,

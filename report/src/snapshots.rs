@@ -2,7 +2,8 @@
 
 use crate::{Report, block, example};
 use insta::assert_snapshot;
-use wsbench_schema::{Phase, RunPlan, TrialRecord, mark, metric};
+use wsbench_schema::Level::Should;
+use wsbench_schema::{Examination, Finding, Phase, RunPlan, TrialRecord, Verdict, mark, metric};
 
 /// Three subjects and a floor over three rounds: one clean, one with a failed
 /// round and lost echoes, one that never started.
@@ -41,9 +42,31 @@ fn run() -> (RunPlan, Vec<TrialRecord>) {
     (plan, records)
 }
 
+/// One passes everything, one fails a should, one leaves things out, and one was
+/// not examined.
+fn examinations() -> Vec<Examination> {
+    let mut lax = example::examination("fastwebsockets");
+    lax.findings.push(Finding {
+        expected: "a close with 1002".into(),
+        seen: Some("`pong` | a pong\n| of **126** bytes |".into()),
+        ..example::finding("control", "ping of 126 bytes", Should, Verdict::Fail)
+    });
+    let mut floor = example::examination("floor");
+    for name in ["2 fragments", "10 fragments"] {
+        floor.findings.push(example::finding(
+            "fragmentation",
+            name,
+            Should,
+            Verdict::Omitted,
+        ));
+    }
+    vec![example::examination("axum"), lax, floor]
+}
+
 fn report() -> Report {
     let (plan, records) = run();
-    Report::new(&plan, &records).unwrap()
+    let report = Report::new(&plan, &records).unwrap();
+    report.with_examinations(examinations())
 }
 
 #[test]
@@ -99,6 +122,53 @@ fn a_table_has_as_many_cells_in_every_line() {
         }
     }
     assert_eq!(tables, 4);
+}
+
+#[test]
+fn a_servers_text_cannot_leave_its_line() {
+    let text = report().markdown();
+    let section = &text[text.find("## Verification").unwrap()..];
+    let lines: Vec<&str> = section.lines().collect();
+    let failure = lines.iter().position(|line| line.contains("126 bytes"));
+    let line = lines[failure.unwrap()];
+    assert!(
+        line.starts_with("  - should: control, ping of 126"),
+        "{line}"
+    );
+    assert!(line.ends_with(r"\| of \*\*126\*\* bytes \|"), "{line}");
+}
+
+#[test]
+fn a_report_without_examinations_says_so_and_another_program_is_warned_of() {
+    let plan = example::plan(&["axum"], 1);
+    let mut trial = example::trial("axum", 1);
+    trial.settings.insert("binary".into(), "aa".into());
+    let report = Report::new(&plan, &[trial]).unwrap();
+    let text = report.markdown();
+    assert!(text.contains("\nNo server was examined.\n"), "{text}");
+    assert!(!report.terminal(None).contains("Verification"));
+    let mut found = example::examination("axum");
+    let warning = "axum was examined as another program than was measured.";
+    for (binary, warned) in [("aa", false), ("bb", true)] {
+        found.binary = Some(binary.into());
+        let report = report.clone().with_examinations(vec![found.clone()]);
+        assert_eq!(report.markdown().contains(warning), warned, "{binary}");
+    }
+}
+
+#[test]
+fn who_fails_everything_fills_no_terminal() {
+    let plan = example::plan(&["axum"], 1);
+    let mut found = example::examination("axum");
+    let failing = example::finding("echo", "one", Should, Verdict::Fail);
+    found.findings = vec![failing; 60];
+    let report = Report::new(&plan, &[example::trial("axum", 1)]).unwrap();
+    let report = report.with_examinations(vec![found]);
+    let shown = |text: &str| text.matches("should: echo, one").count();
+    assert_eq!(shown(&report.markdown()), 60);
+    let text = report.terminal(None);
+    assert_eq!(shown(&text), 8);
+    assert!(text.contains("\n  and 52 more: see report.md\n"), "{text}");
 }
 
 #[test]

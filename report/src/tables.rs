@@ -77,6 +77,12 @@ const SERVER_CPU: Column = column("Server CPU/msg (us)", |row| {
 const SERVER_CPU_SPAN: Column = column("Server CPU/msg min-max", |row| {
     row.span(stats::server_cpu_per_message, Unit::Microseconds)
 });
+const VERIFIED: Column = column("Verified", |row| {
+    row.subject
+        .verified
+        .clone()
+        .map_or(Cell::Missing, Cell::Text)
+});
 const MARKS: Column = column("Marks", |row| Cell::Text(marks::symbols(row)));
 
 const LATENCIES: [Column; 8] = [
@@ -115,6 +121,9 @@ MEM Min, Avg and Max are of the readings and of both edges.";
 const PERCENTILES: &str = "TP99 is the latency that 99 % of the samples do not exceed, to three significant digits; `-` where \
 the samples are too few to have one beyond it (1,000 are needed for TP99.9).";
 
+const VERIFIED_MEANS: &str = "Verified: cases of the protocol examination that it passed, of those that it was asked; the failing ones are \
+named under Verification in the report. `-`: not examined.";
+
 fn by_tps(row: &Row<'_>) -> Option<f64> {
     row.median(stats::tps)
 }
@@ -122,7 +131,7 @@ fn by_tps(row: &Row<'_>) -> Option<f64> {
 fn compact() -> Table {
     let columns = [
         FRAMEWORK, CONNS, TOTAL, SUCCESS, FAILED, USED, CPU_AVG, MEM_AVG, AVG, TPS, TP50, TP90,
-        TP99, MARKS,
+        TP99, VERIFIED, MARKS,
     ];
     Table {
         file: "compact",
@@ -130,7 +139,7 @@ fn compact() -> Table {
         phase: Phase::Echo,
         order: by_tps,
         columns: columns.to_vec(),
-        definitions: &["The echo phase in short; see BenchEcho."],
+        definitions: &["The echo phase in short; see BenchEcho.", VERIFIED_MEANS],
     }
 }
 
@@ -138,6 +147,7 @@ fn connections() -> Table {
     let ours = [
         TP999,
         column("Retried", |row| sum(row, metric::RETRIED)),
+        VERIFIED,
         MARKS,
     ];
     Table {
@@ -159,6 +169,7 @@ fn connections() -> Table {
             "Latency: each successful attempt by itself, from connect to a verified handshake.",
             "Retried: attempts that failed and were repeated. Concurrency: dials in flight at most.",
             PERCENTILES,
+            VERIFIED_MEANS,
         ],
     }
 }
@@ -185,6 +196,7 @@ fn echo() -> Table {
         column("TPS min-max", |row| row.span(stats::tps, Unit::PerSecond)),
         SERVER_CPU_SPAN,
         column("Not sent", |row| sum(row, metric::NOT_SENT)),
+        VERIFIED,
         MARKS,
     ];
     Table {
@@ -211,6 +223,7 @@ fn echo() -> Table {
             "In % of floor's: above 100 % is more TPS than floor's, which is better, or more CPU time a message, which is worse.",
             "Min-max: the lowest and the highest of the rounds.",
             PERCENTILES,
+            VERIFIED_MEANS,
         ],
     }
 }
@@ -277,6 +290,7 @@ fn rate() -> Table {
         FAILED,
         SERVER_CPU,
         SERVER_CPU_SPAN,
+        VERIFIED,
         MARKS,
     ];
     Table {
@@ -296,6 +310,7 @@ fn rate() -> Table {
             "Late: sent more than 1 ms after it was due. Shortfall: due and never sent.",
             CPU_AND_MEMORY_MEAN,
             PERCENTILES,
+            VERIFIED_MEANS,
         ],
     }
 }

@@ -5,12 +5,12 @@ use crate::Report;
 use crate::machine::describe;
 use crate::row::Cell;
 use crate::table::{Grid, Table};
-use crate::{differences, notes, text};
+use crate::{differences, notes, text, verification};
 use comfy_table::{CellAlignment, ContentArrangement, LineStyle, TableStyle};
 use std::io::IsTerminal as _;
 
 /// The width where standard output is no terminal: the compact table in one part.
-const FIXED_WIDTH: u16 = 132;
+const FIXED_WIDTH: u16 = 150;
 
 /// Cells side by side and one rule under the header.
 const STYLE: TableStyle = TableStyle::new().header_separator(LineStyle {
@@ -55,8 +55,29 @@ pub fn document(report: &Report, tables: &[Table], width: Option<u16>) -> String
         }
         lines.extend(differences::grid(section).map(|found| grid(&found, width)));
     }
+    lines.extend(verification(report, width));
     lines.push(String::new());
     lines.join("\n")
+}
+
+/// Of a server that fails everything, the files tell the rest.
+const MOST_FAILURES: usize = 8;
+
+fn verification(report: &Report, width: usize) -> Vec<String> {
+    let items = verification::items(&report.examinations);
+    if items.is_empty() {
+        return Vec::new();
+    }
+    let mut lines = vec!["\nVerification".to_owned()];
+    for item in items {
+        lines.push(wrapped(&item.title, width));
+        let shown = item.lines.iter().take(MOST_FAILURES);
+        lines.extend(shown.map(|line| format!("  {}", wrapped(line, width.saturating_sub(2)))));
+        if let Some(more) = item.lines.len().checked_sub(MOST_FAILURES + 1) {
+            lines.push(format!("  and {} more: see report.md", more + 1));
+        }
+    }
+    lines
 }
 
 fn grid(grid: &Grid, width: usize) -> String {

@@ -42,15 +42,19 @@ pub fn markdown(text: &str) -> String {
     escaped
 }
 
-/// The beginning of a reason, which stands in full under the table.
-fn shortened(reason: &str) -> String {
-    const LONGEST: usize = 60;
-    if reason.chars().count() <= LONGEST {
-        return reason.to_owned();
+/// The beginning of a text that stands in full elsewhere: at most so many
+/// characters.
+#[must_use]
+pub fn shortened(text: &str, longest: usize) -> String {
+    if text.chars().count() <= longest {
+        return text.to_owned();
     }
-    let beginning: String = reason.chars().take(LONGEST - 1).collect();
+    let beginning: String = text.chars().take(longest.saturating_sub(1)).collect();
     beginning + "…"
 }
+
+/// Of a reason, which stands in full under the table.
+const LONGEST_REASON: usize = 60;
 
 /// What a cell says, before it is made safe.
 #[must_use]
@@ -58,7 +62,9 @@ pub fn cell(cell: &Cell) -> String {
     match cell {
         Cell::Missing => MISSING.to_owned(),
         Cell::Text(text) => text.clone(),
-        Cell::Failed { stage, reason } => format!("FAILED ({stage}: {})", shortened(reason)),
+        Cell::Failed { stage, reason } => {
+            format!("FAILED ({stage}: {})", shortened(reason, LONGEST_REASON))
+        }
         Cell::Number(value, unit) => unit.show(*value),
         Cell::Span(lowest, highest, unit) => {
             format!("{}-{}", unit.show(*lowest), unit.show(*highest))

@@ -4,6 +4,7 @@
 use crate::record::{RecordError, read_json, write_json};
 use crate::{SCHEMA_VERSION, SubjectId};
 use serde::{Deserialize, Serialize};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// What follows from a failure.
@@ -157,6 +158,16 @@ impl Examination {
         self.failures().min_by_key(|finding| finding.level)
     }
 
+    /// [`Examination::summary`], with what was not asked: `37/37 (23 omitted)`.
+    #[must_use]
+    pub fn verified(&self) -> String {
+        let summary = self.summary();
+        match self.omitted().count() {
+            0 => summary,
+            count => format!("{summary} ({count} omitted)"),
+        }
+    }
+
     /// Where it stands in a run's folder.
     #[must_use]
     pub fn path(run_folder: &Path, subject: &str) -> PathBuf {
@@ -192,6 +203,33 @@ impl Examination {
             Ok(true) => read_json(&path).map(Some),
             Err(cause) => Err(RecordError::Io { path, cause }),
         }
+    }
+
+    /// Reads all of a run's folder, in order of the subjects' names; none if nobody
+    /// was examined.
+    ///
+    /// # Errors
+    /// If the folder or any file cannot be read, is of another version or has
+    /// unknown fields.
+    pub fn load_all(run_folder: &Path) -> Result<Vec<Self>, RecordError> {
+        let folder = run_folder.join(Self::FOLDER);
+        let io = |cause| RecordError::Io {
+            path: folder.clone(),
+            cause,
+        };
+        let entries = match std::fs::read_dir(&folder) {
+            Err(cause) if cause.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+            entries => entries.map_err(io)?,
+        };
+        let mut examinations: Vec<Self> = Vec::new();
+        for entry in entries {
+            let path = entry.map_err(io)?.path();
+            if path.extension().is_some_and(|kind| kind == "json") {
+                examinations.push(read_json(&path)?);
+            }
+        }
+        examinations.sort_by(|a, b| a.subject.cmp(&b.subject));
+        Ok(examinations)
     }
 
     /// An examination with nothing found yet.
@@ -252,6 +290,8 @@ mod tests {
             (true, "1/3".into())
         );
         assert_eq!(of(&[(Must, Fail), (Should, Pass)]), (false, "1/2".into()));
+        let some = examination(&[(Must, Pass), (Note, Omitted)]);
+        assert_eq!(some.verified(), "1/1 (1 omitted)");
     }
 
     #[test]
@@ -285,12 +325,17 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let examination = examination(&[(Level::Should, Verdict::Fail)]);
         assert_eq!(Examination::load(folder.path(), "axum").unwrap(), None);
+        assert_eq!(Examination::load_all(folder.path()).unwrap(), []);
         examination.save(folder.path()).unwrap();
         let read = Examination::load(folder.path(), "axum").unwrap();
-        assert_eq!(read, Some(examination));
+        assert_eq!(read.as_ref(), Some(&examination));
+        let all = Examination::load_all(folder.path()).unwrap();
+        assert_eq!(all, [examination]);
         let path = Examination::path(folder.path(), "axum");
         std::fs::write(&path, "{\"schema\": 1, \"subject\"").unwrap();
         let error = Examination::load(folder.path(), "axum").unwrap_err();
+        assert!(error.to_string().contains("axum.json"), "{error}");
+        let error = Examination::load_all(folder.path()).unwrap_err();
         assert!(error.to_string().contains("axum.json"), "{error}");
     }
 }

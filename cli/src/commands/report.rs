@@ -7,7 +7,7 @@ use anyhow::{Context as _, bail};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use wsbench_report::{Report, terminal_width};
-use wsbench_schema::{RunPlan, TrialRecord};
+use wsbench_schema::{Examination, RunPlan, TrialRecord};
 
 /// Runs that are named when the one that was asked for is not there.
 const NEWEST: usize = 5;
@@ -72,7 +72,10 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
 fn load(folder: &Path) -> anyhow::Result<Report> {
     let plan = RunPlan::load(folder)?;
     let records = TrialRecord::load_all(folder)?;
-    Report::new(&plan, &records).with_context(|| format!("no report of {}", folder.display()))
+    let examinations = Examination::load_all(folder)?;
+    let report = Report::new(&plan, &records);
+    let report = report.with_context(|| format!("no report of {}", folder.display()))?;
+    Ok(report.with_examinations(examinations))
 }
 
 /// The folder of the run that is meant; the newest if none is named.
@@ -169,6 +172,13 @@ mod tests {
         assert!(text.contains("incomplete: 1 of 4 trials"), "{text}");
         // 1,000 echoes answered in 10 s.
         assert!(text.contains("| axum "), "{text}");
+        let broken = folder.join("examinations/axum.json");
+        fs::create_dir(broken.parent().unwrap()).unwrap();
+        fs::write(&broken, "{").unwrap();
+        let error = load(&folder).unwrap_err().to_string();
+        assert!(error.starts_with(broken.to_str().unwrap()), "{error}");
+        assert!(error.contains("not a valid record"), "{error}");
+        fs::remove_file(broken).unwrap();
         fs::write(folder.join("x.json"), "{").unwrap();
         let error = load(&folder).unwrap_err().to_string();
         assert!(error.contains("x.json: not a valid record"), "{error}");

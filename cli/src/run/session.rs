@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::process::ExitCode;
 use wsbench_report::{Report, terminal_width};
-use wsbench_schema::{CpuMap, Load, Machine, Outcome, TrialRecord};
+use wsbench_schema::{CpuMap, Examination, Load, Machine, Outcome, TrialRecord};
 
 /// What is done around the trials.
 pub struct Around<'a> {
@@ -315,7 +315,8 @@ fn result(record: &TrialRecord) -> String {
 /// subject failed.
 fn report(root: &Root, setup: &Setup, around: &Around<'_>) -> anyhow::Result<bool> {
     let records = TrialRecord::load_all(&setup.folder)?;
-    let report = Report::new(&setup.plan, &records)?;
+    let examinations = Examination::load_all(&setup.folder)?;
+    let report = Report::new(&setup.plan, &records)?.with_examinations(examinations);
     say(format_args!(
         "\n{}",
         report.terminal(terminal_width()).trim_end()
