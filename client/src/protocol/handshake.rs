@@ -46,10 +46,11 @@ pub fn request(host: &str, port: u16, path: &str, key: &str, out: &mut Vec<u8>) 
 pub fn judge(key: &str, answer: &[u8]) -> Welcome {
     let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
     let mut response = httparse::Response::new(&mut headers);
+    // What is behind the limit is not looked at, however much came at once.
+    let answer = &answer[..answer.len().min(ANSWER_MAX_BYTES)];
     let parsed = response.parse(answer);
-    // The status line tells enough: an error page may be long, its headers many.
-    let has_status = matches!(parsed, Ok(_) | Err(httparse::Error::TooManyHeaders));
-    if let Some(status) = response.code.filter(|code| has_status && *code != 101) {
+    // The status line tells enough: an error page may be long, or wrong further on.
+    if let Some(status) = response.code.filter(|code| *code != 101) {
         return Welcome::Rejected(Cause::HandshakeStatus(status));
     }
     let length = match parsed {
@@ -148,6 +149,31 @@ mod tests {
             judge("HTTP/1.1", "SSH-2.0"),
             Welcome::Rejected(Cause::HandshakeMalformed)
         );
+    }
+
+    #[test]
+    fn another_status_is_told_whatever_is_behind_it() {
+        for rest in ["", "\r\n", "\r\nX", "\r\nno header\0\r\n\r\n", "\0"] {
+            assert_eq!(
+                judge(KEY, format!("HTTP/1.1 503 x{rest}").as_bytes()),
+                Welcome::Rejected(Cause::HandshakeStatus(503)),
+                "{rest:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_long_answer_is_malformed_also_in_one_piece() {
+        let long = "X: ".to_owned() + &"y".repeat(ANSWER_MAX_BYTES) + "\r\n\r\n";
+        assert_eq!(
+            judge(
+                KEY,
+                GOOD.replace("\r\n\r\n", &format!("\r\n{long}")).as_bytes()
+            ),
+            Welcome::Rejected(Cause::HandshakeMalformed)
+        );
+        let early = [GOOD.as_bytes(), &[0x82; ANSWER_MAX_BYTES]].concat();
+        assert_eq!(judge(KEY, &early), Welcome::Accepted(GOOD.len()));
     }
 
     #[test]

@@ -101,7 +101,7 @@ impl FrameReader {
             taken += part;
             self.payload_left -= part as u64;
             if self.payload_left == 0 {
-                match self.frame_ends(templates, reply) {
+                match self.frame_ends(reply) {
                     Some(found) => return (taken, found),
                     None => continue,
                 }
@@ -148,10 +148,22 @@ impl FrameReader {
         if length < least || length >> 63 != 0 {
             return Err(Cause::BadFrame);
         }
+        // Judged here and not when the bytes come: the cause must not depend on
+        // how many of them come at once.
+        if !is_control && !self.length_is_right(templates, length) {
+            return Err(Cause::WrongLength);
+        }
         self.payload_left = length;
         self.in_payload = true;
         self.control_len = 0;
         Ok(())
+    }
+
+    /// Whether the message can still have, or at its last frame has, the length
+    /// of what was sent.
+    fn length_is_right(&self, templates: &Templates, length: u64) -> bool {
+        let left = (templates.payload(0).len() - self.message_len) as u64;
+        length == left || (length < left && !self.is_final())
     }
 
     fn opcode_is_right(&mut self, templates: &Templates, awaited: bool) -> Result<(), Cause> {
@@ -188,16 +200,15 @@ impl FrameReader {
             self.control_len += part.len() as u8;
             return Ok(());
         }
-        let expected = &templates.payload(index)[self.message_len..];
-        let expected = expected.get(..part.len()).ok_or(Cause::WrongLength)?;
-        if check && expected != part {
+        let end = self.message_len + part.len();
+        if check && templates.payload(index)[self.message_len..end] != *part {
             return Err(Cause::WrongPayload);
         }
-        self.message_len += part.len();
+        self.message_len = end;
         Ok(())
     }
 
-    fn frame_ends(&mut self, templates: &Templates, reply: &mut Vec<u8>) -> Option<Found> {
+    fn frame_ends(&mut self, reply: &mut Vec<u8>) -> Option<Found> {
         self.in_payload = false;
         self.header_len = 0;
         let control = &self.control[..usize::from(self.control_len)];
@@ -208,15 +219,25 @@ impl FrameReader {
                 Some(Found::Pong)
             }
             OP_PONG => Some(Found::Nothing),
-            OP_CLOSE => Some(Found::Fault(Cause::Closed)),
+            OP_CLOSE => Some(Found::Fault(match closes(control) {
+                true => Cause::Closed,
+                false => Cause::BadFrame,
+            })),
             _ if !self.is_final() => None,
             _ => {
                 self.message_begun = false;
-                Some(match self.message_len == templates.payload(0).len() {
-                    true => Found::Message,
-                    false => Found::Fault(Cause::WrongLength),
-                })
+                Some(Found::Message)
             }
         }
+    }
+}
+
+/// Whether a close frame has the form of one: nothing, or a code and a reason in
+/// UTF-8. Which code it is changes nothing: the peer closes.
+fn closes(body: &[u8]) -> bool {
+    match body {
+        [] => true,
+        [_, _, reason @ ..] => std::str::from_utf8(reason).is_ok(),
+        _ => false,
     }
 }

@@ -53,16 +53,16 @@ impl WebSocket {
         (answer[..compared] == bytes[..compared]).then_some(part)
     }
 
-    /// Reads on in a form that is not plain.
+    /// Reads on in a form that is not plain, past pongs, which mean nothing.
     fn read_odd(
         &self,
         cursor: &mut Cursor,
         odd: &mut Option<Box<FrameReader>>,
-        awaited: u32,
+        awaited: bool,
         bytes: &[u8],
         reply: &mut Vec<u8>,
     ) -> (usize, Event) {
-        let (templates, check, awaited) = (&self.templates, self.check, awaited > 0);
+        let (templates, check) = (&self.templates, self.check);
         let reader = odd.get_or_insert_with(|| {
             // What came of this message until now was plain: the reader gets it first.
             let mut reader = Box::new(FrameReader::default());
@@ -72,25 +72,25 @@ impl WebSocket {
             cursor.offset = 0;
             reader
         });
-        let (taken, found) = reader.read(templates, cursor.index, check, awaited, bytes, reply);
+        let mut taken = 0;
+        let event = loop {
+            let rest = &bytes[taken..];
+            let (part, found) = reader.read(templates, cursor.index, check, awaited, rest, reply);
+            taken += part;
+            match found {
+                Found::Nothing if taken < bytes.len() => {}
+                Found::Nothing | Found::More => break Event::More,
+                Found::Message => {
+                    self.next(cursor);
+                    break Event::Answer;
+                }
+                Found::Pong => break Event::Reply,
+                Found::Fault(cause) => break Event::Fault(cause),
+            }
+        };
         if reader.is_idle() {
             *odd = None;
         }
-        let event = match found {
-            Found::Message => {
-                self.next(cursor);
-                Event::Answer
-            }
-            Found::Pong => Event::Reply,
-            Found::More => Event::More,
-            Found::Nothing if taken == bytes.len() => Event::More,
-            Found::Nothing => {
-                let (more, event) =
-                    self.receive(cursor, odd, u32::from(awaited), &bytes[taken..], reply);
-                return (taken + more, event);
-            }
-            Found::Fault(cause) => Event::Fault(cause),
-        };
         (taken, event)
     }
 }
@@ -132,7 +132,7 @@ impl Protocol for WebSocket {
             }
             return (part, Event::More);
         }
-        self.read_odd(cursor, odd, awaited, bytes, reply)
+        self.read_odd(cursor, odd, awaited > 0, bytes, reply)
     }
 }
 

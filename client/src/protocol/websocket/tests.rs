@@ -195,3 +195,42 @@ fn what_a_server_must_not_send_is_a_bad_frame() {
         expect(300, 1, &stream, 0, Some(Cause::BadFrame));
     }
 }
+
+#[test]
+fn a_buffer_full_of_pongs_takes_no_stack() {
+    let pongs = frame(0x8A, b"").repeat(32 << 10);
+    let small = std::thread::Builder::new().stack_size(128 << 10);
+    let verdict = small
+        .spawn(move || feed(&socket(20, true), 1, &pongs, usize::MAX))
+        .unwrap()
+        .join()
+        .unwrap();
+    assert_eq!((verdict.answers, verdict.fault), (0, None));
+    assert!(verdict.reply.is_empty());
+}
+
+#[test]
+fn a_wrong_length_is_told_before_the_payload_comes() {
+    let payload = socket(300, true).templates.payload(0).to_vec();
+    let wrong = |len: usize| frame(0x82, &vec![!payload[0]; len]);
+    expect(300, 1, &wrong(301), 0, Some(Cause::WrongLength));
+    expect(300, 1, &wrong(299)[..4], 0, Some(Cause::WrongLength));
+    let fragments = [frame(0x02, &payload[..200]), frame(0x00, &payload[..101])].concat();
+    expect(300, 1, &fragments, 0, Some(Cause::WrongLength));
+    let short = [
+        frame(0x02, &payload[..200]),
+        frame(0x80, &payload[200..299]),
+    ]
+    .concat();
+    expect(300, 1, &short, 0, Some(Cause::WrongLength));
+}
+
+#[test]
+fn a_close_frame_says_closed_unless_it_is_none() {
+    for body in [&[][..], &[3, 233], &[3, 243, b'o', b'h'], &[0, 0]] {
+        expect(300, 1, &frame(0x88, body), 0, Some(Cause::Closed));
+    }
+    for body in [&[3][..], &[3, 232, 0xFF]] {
+        expect(300, 1, &frame(0x88, body), 0, Some(Cause::BadFrame));
+    }
+}
