@@ -53,6 +53,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
             connections,
             messages: args.messages,
             bytes: args.bytes,
+            batch: 1,
         };
         let (mut raw, mut wsbench) = (Vec::new(), Vec::new());
         for pair in 0..args.pairs.max(1) {

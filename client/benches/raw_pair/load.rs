@@ -1,11 +1,12 @@
 //! Servers and clients as processes of their own, each on its own CPU.
 
-use crate::machine::{cache_line_ns, on_cpu};
+use crate::machine::{cache_line_ns, on_cpus};
 use crate::raw_client::Outcome;
 use anyhow::{Context as _, Result, bail, ensure};
+use socket2::SockRef;
 use std::env;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -14,8 +15,8 @@ use std::time::{Duration, Instant};
 const PORTS: u16 = 10;
 /// Below the range that the kernel takes clients' ports from.
 const FIRST_PORTS: Range<u16> = 24_000..32_000;
-const SERVER_CPU: usize = 0;
-const CLIENT_CPU: usize = 1;
+pub const SERVER_CPU: usize = 0;
+pub const CLIENT_CPU: usize = 1;
 
 /// What both clients are asked to do.
 #[derive(Clone, Copy)]
@@ -23,6 +24,8 @@ pub struct Load {
     pub connections: usize,
     pub messages: u64,
     pub bytes: usize,
+    /// Messages that are written at once, and in flight on a connection.
+    pub batch: usize,
 }
 
 /// Says what kind of neighbours the two CPUs are just now.
@@ -43,11 +46,16 @@ pub struct Server {
 
 impl Server {
     /// Adds the contract's flag for its ports to the command.
-    pub fn start(mut command: Command) -> Result<Self> {
+    pub fn start(command: Command) -> Result<Self> {
+        Self::start_on(&[SERVER_CPU], command)
+    }
+
+    /// The same on these CPUs.
+    pub fn start_on(cpus: &[usize], mut command: Command) -> Result<Self> {
         let first_port = free_ports()?;
         command.args(["--ports", &range(first_port)]);
         let name = format!("{command:?}");
-        let child = on_cpu(SERVER_CPU, || {
+        let child = on_cpus(cpus, || {
             command
                 .stdin(Stdio::null())
                 .spawn()
@@ -56,7 +64,7 @@ impl Server {
         let mut server = Self { child, first_port };
         let deadline = Instant::now() + Duration::from_secs(5);
         let last_port = first_port + PORTS - 1;
-        while TcpStream::connect((Ipv4Addr::LOCALHOST, last_port)).is_err() {
+        while !listens(last_port) {
             if let Some(status) = server.child.try_wait()? {
                 bail!("{name} ended before it listened: {status}");
             }
@@ -81,6 +89,10 @@ impl Server {
     pub fn ports(&self) -> String {
         range(self.first_port)
     }
+
+    pub fn port_range(&self) -> RangeInclusive<u16> {
+        self.first_port..=self.first_port + PORTS - 1
+    }
 }
 
 impl Drop for Server {
@@ -91,6 +103,16 @@ impl Drop for Server {
     }
 }
 
+/// Asks by a connection that is closed by a reset, so that none lingers in TIME_WAIT.
+fn listens(port: u16) -> bool {
+    let connection = TcpStream::connect((Ipv4Addr::LOCALHOST, port));
+    connection.is_ok_and(|connection| {
+        SockRef::from(&connection)
+            .set_linger(Some(Duration::ZERO))
+            .is_ok()
+    })
+}
+
 /// Runs the raw client to its end.
 pub fn raw_client(server: &Server, load: Load, upgrade: bool) -> Result<Outcome> {
     let mut command = Command::new(env::current_exe()?);
@@ -98,10 +120,25 @@ pub fn raw_client(server: &Server, load: Load, upgrade: bool) -> Result<Outcome>
         .args(["client", "--ports", &server.ports(), "--pid", &server.pid()])
         .args(["--connections", &load.connections.to_string()])
         .args(["--messages", &load.messages.to_string()])
-        .args(["--bytes", &load.bytes.to_string()]);
+        .args(["--bytes", &load.bytes.to_string()])
+        .args(["--batch", &load.batch.to_string()]);
     if upgrade {
         command.arg("--upgrade");
     }
+    outcome_of(command)
+}
+
+/// Runs the raw dialler to its end.
+pub fn raw_dials(server: &Server, connections: u32, in_flight: u32) -> Result<Outcome> {
+    let mut command = Command::new(env::current_exe()?);
+    command
+        .args(["dial", "--ports", &server.ports(), "--pid", &server.pid()])
+        .args(["--connections", &connections.to_string()])
+        .args(["--in-flight", &in_flight.to_string()]);
+    outcome_of(command)
+}
+
+fn outcome_of(command: Command) -> Result<Outcome> {
     let line = output_of(command)?;
     serde_json::from_str(&line).with_context(|| format!("not an outcome: {line}"))
 }
@@ -109,7 +146,7 @@ pub fn raw_client(server: &Server, load: Load, upgrade: bool) -> Result<Outcome>
 /// Runs a client to its end and returns what it printed.
 pub fn output_of(mut command: Command) -> Result<String> {
     let name = format!("{command:?}");
-    let output = on_cpu(CLIENT_CPU, || {
+    let output = on_cpus(&[CLIENT_CPU], || {
         command
             .stdin(Stdio::null())
             .stderr(Stdio::inherit())

@@ -4,6 +4,7 @@ use anyhow::{Context as _, Result, anyhow};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use rustix::time::{ClockId, clock_gettime};
+use std::fs;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -36,16 +37,19 @@ impl IntoIterator for Ports {
 
 /// Leaves this thread, and what it starts, one CPU.
 pub fn pin_to(cpu: Option<usize>) -> Result<()> {
-    let Some(cpu) = cpu else { return Ok(()) };
-    let mut cpus = CpuSet::new();
-    cpus.set(cpu);
-    sched_setaffinity(None, &cpus).with_context(|| format!("cannot run on CPU {cpu}"))
+    cpu.map_or(Ok(()), |cpu| pin_to_any(&[cpu]))
 }
 
-/// Does `start` with this thread on one CPU, which a process started there inherits.
-pub fn on_cpu<T>(cpu: usize, start: impl FnOnce() -> Result<T>) -> Result<T> {
+fn pin_to_any(of: &[usize]) -> Result<()> {
+    let mut cpus = CpuSet::new();
+    of.iter().for_each(|cpu| cpus.set(*cpu));
+    sched_setaffinity(None, &cpus).with_context(|| format!("cannot run on CPUs {of:?}"))
+}
+
+/// Does `start` with this thread on these CPUs, which a process started there inherits.
+pub fn on_cpus<T>(cpus: &[usize], start: impl FnOnce() -> Result<T>) -> Result<T> {
     let before = sched_getaffinity(None)?;
-    pin_to(Some(cpu))?;
+    pin_to_any(cpus)?;
     let result = start();
     sched_setaffinity(None, &before)?;
     result
@@ -85,7 +89,7 @@ pub fn cache_line_ns(from: usize, to: usize) -> Result<f64> {
     };
     thread::scope(|scope| {
         let answering = scope.spawn(answer);
-        let least = on_cpu(from, || {
+        let least = on_cpus(&[from], || {
             let mut least = f64::INFINITY;
             let mut turns = turns();
             for _ in 0..BATCHES {
@@ -125,10 +129,47 @@ pub fn own_cpu_ns() -> u64 {
     time.tv_sec as u64 * NS_A_SECOND + time.tv_nsec as u64
 }
 
+/// CPU time of this thread.
+pub fn thread_cpu_ns() -> u64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    time.tv_sec as u64 * NS_A_SECOND + time.tv_nsec as u64
+}
+
 /// CPU time of another process.
 pub fn process_cpu_ns(pid: i32) -> Result<u64> {
     let time = nix::time::clock_getcpuclockid(nix::unistd::Pid::from_raw(pid))
         .and_then(nix::time::ClockId::now)
         .with_context(|| format!("cannot read the CPU clock of process {pid}"))?;
     Ok(time.tv_sec() as u64 * NS_A_SECOND + time.tv_nsec() as u64)
+}
+
+/// Memory of a process that is its own and no file's.
+pub fn anonymous_bytes(pid: u32) -> Result<u64> {
+    let path = format!("/proc/{pid}/status");
+    let status = fs::read_to_string(&path).with_context(|| format!("cannot read {path}"))?;
+    let kib = status
+        .lines()
+        .find_map(|line| line.strip_prefix("RssAnon:")?.split_whitespace().next())
+        .with_context(|| format!("no RssAnon in {path}"))?;
+    Ok(kib.parse::<u64>()? << 10)
+}
+
+/// TCP sockets in TIME_WAIT whose local or remote port is one of these.
+pub fn in_time_wait(ports: &RangeInclusive<u16>) -> Result<usize> {
+    let table = fs::read_to_string("/proc/net/tcp").context("cannot read /proc/net/tcp")?;
+    let port = |address: &str| {
+        let (_, port) = address.split_once(':')?;
+        u16::from_str_radix(port, 16).ok()
+    };
+    let waits = |line: &&str| {
+        let fields: Vec<&str> = line.split_whitespace().take(4).collect();
+        let [_, local, remote, "06"] = fields[..] else {
+            return false;
+        };
+        [local, remote]
+            .into_iter()
+            .filter_map(port)
+            .any(|port| ports.contains(&port))
+    };
+    Ok(table.lines().filter(waits).count())
 }

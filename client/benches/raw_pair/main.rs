@@ -1,16 +1,22 @@
 //! The bare machine as a yardstick for the client: raw epoll programs that move
 //! the same bytes and do nothing else. No framing, no histogram, no check.
 //!
-//! `pair` tells what an echo costs each side here. `compare` lets the raw
-//! client and `wsbench client` drive the same server in turn.
+//! `figures` prints what the client costs, each figure beside its limit. `pair` tells
+//! what an echo costs each side here. `compare` lets the raw client and `wsbench
+//! client` drive the same server in turn.
 //!
-//! Nothing of the engine is used, so that it is not measured by itself.
+//! Nothing of the engine is used (but its routes, whose cost is measured), so that
+//! it is not measured by itself.
 
 mod compare;
+mod connect_cost;
+mod figures;
 mod load;
 mod machine;
 mod pair;
+mod process;
 mod raw_client;
+mod raw_dial;
 mod raw_server;
 
 use anyhow::Result;
@@ -29,6 +35,8 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Role {
+    /// What the client costs, each figure beside its limit: exit code 1 if one is missed.
+    Figures(figures::Args),
     /// Raw server and raw client: CPU time a message on each side.
     Pair(pair::Args),
     /// Raw client and `wsbench client` in turn on the same kind of server.
@@ -37,6 +45,8 @@ enum Role {
     Server(raw_server::Args),
     /// The raw client alone.
     Client(raw_client::Args),
+    /// The raw dialler alone.
+    Dial(raw_dial::Args),
 }
 
 fn main() -> ExitCode {
@@ -46,10 +56,12 @@ fn main() -> ExitCode {
             eprintln!("raw_pair: nothing to do (say `-- pair`, `-- compare ...` or `-- --help`)");
             Ok(ExitCode::SUCCESS)
         }
+        Some(Role::Figures(args)) => figures::run(&args),
         Some(Role::Pair(args)) => pair::run(&args),
         Some(Role::Compare(args)) => compare::run(&args),
         Some(Role::Server(args)) => succeed(raw_server::run(&args)),
         Some(Role::Client(args)) => succeed(raw_client::run(&args)),
+        Some(Role::Dial(args)) => succeed(raw_dial::run(&args)),
     };
     result.unwrap_or_else(|error| {
         eprintln!("raw_pair: {error:#}");

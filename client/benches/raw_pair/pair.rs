@@ -26,6 +26,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
             connections,
             messages: args.messages,
             bytes: args.bytes,
+            batch: 1,
         };
         let (mut rates, mut servers, mut clients) = (Vec::new(), Vec::new(), Vec::new());
         for _ in 0..args.runs.max(1) {

@@ -24,7 +24,7 @@ const PATIENCE: Timespec = Timespec {
     tv_nsec: 0,
 };
 /// The key is the example of RFC 6455, section 1.3; the answer's hash is not looked at.
-const UPGRADE: &[u8] = b"GET /ws HTTP/1.1\r\nHost: 127.0.0.1\r\nUpgrade: websocket\r\n\
+pub const UPGRADE: &[u8] = b"GET /ws HTTP/1.1\r\nHost: 127.0.0.1\r\nUpgrade: websocket\r\n\
     Connection: Upgrade\r\nSec-WebSocket-Version: 13\r\n\
     Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
 
@@ -47,6 +47,9 @@ pub struct Args {
     /// At most as many as there are connections, which is the default.
     #[arg(long)]
     in_flight: Option<usize>,
+    /// Messages written at once; the next follow when all are answered.
+    #[arg(long, default_value_t = 1)]
+    batch: usize,
     /// The server speaks WebSocket.
     #[arg(long)]
     upgrade: bool,
@@ -76,12 +79,13 @@ pub fn run(args: &Args) -> Result<()> {
     );
     let mut client = Client::dial(args)?;
     client.exchange(5 * args.connections as u64, in_flight)?;
+    let batches = args.messages / args.batch as u64;
     let server_cpu_ns = process_cpu_ns(args.pid)?;
     let cpu_ns = own_cpu_ns();
     let start = Instant::now();
-    client.exchange(args.messages, in_flight)?;
+    client.exchange(batches, in_flight)?;
     let outcome = Outcome {
-        messages: args.messages,
+        messages: batches * args.batch as u64,
         elapsed_ns: start.elapsed().as_nanos() as u64,
         cpu_ns: own_cpu_ns() - cpu_ns,
         server_cpu_ns: process_cpu_ns(args.pid)? - server_cpu_ns,
@@ -114,6 +118,7 @@ impl Client {
         } else {
             (vec![0xa5; args.bytes], args.bytes)
         };
+        let (message, answer_bytes) = (message.repeat(args.batch), answer_bytes * args.batch);
         let mut client = Self {
             epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
             connections: Vec::with_capacity(args.connections),
@@ -125,8 +130,9 @@ impl Client {
         };
         ensure!(
             answer_bytes < client.buffer.len(),
-            "--bytes {} is more than one read takes",
-            args.bytes
+            "--bytes {} times --batch {} is more than one read takes",
+            args.bytes,
+            args.batch
         );
         let ports = args
             .ports
