@@ -13,7 +13,7 @@ use crate::protocol::Protocol;
 use hdrhistogram::Histogram;
 use mio::event::Event;
 use std::collections::BTreeMap;
-use wsbench_schema::metric;
+use wsbench_schema::{latency_histogram, metric};
 
 /// One shard's part of a phase.
 pub trait Workload<P: Protocol> {
@@ -97,4 +97,17 @@ impl Outcome {
         self.last_success_ns = self.last_success_ns.max(other.last_success_ns);
         Ok(())
     }
+}
+
+/// The histogram without values that are in it.
+fn without(mut histogram: Histogram<u64>, values: &[u64]) -> Histogram<u64> {
+    if !values.is_empty() {
+        let mut taken = latency_histogram();
+        for value in values {
+            taken.saturating_record(*value);
+        }
+        let result = histogram.subtract(taken);
+        debug_assert!(result.is_ok(), "{result:?}: each was recorded in it");
+    }
+    histogram
 }

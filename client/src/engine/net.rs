@@ -11,6 +11,10 @@ use std::io::{self, ErrorKind, Read, Write};
 
 /// One read takes at most this much; larger answers take several.
 const READ_BUFFER_BYTES: usize = 64 << 10;
+/// Reads that fill the buffer before the other connections have their turn.
+const READS_AT_ONCE: u32 = 16;
+/// Control frames that are collected before they are sent.
+const REPLY_BYTES: usize = 16 << 10;
 /// Control frames that wait for a peer to read them, at most.
 const REPLY_MAX_BYTES: usize = 64 << 10;
 
@@ -28,6 +32,8 @@ pub struct Net<P: Protocol> {
     pub received_bytes: u64,
     /// Connections in [`State::Open`].
     pub open: u32,
+    /// Connections that have more to read although no event will tell.
+    pub unread: Vec<SlotId>,
     buffer: Box<[u8]>,
     reply: Vec<u8>,
 }
@@ -73,6 +79,7 @@ impl<P: Protocol> Net<P> {
             sent_bytes: 0,
             received_bytes: 0,
             open: 0,
+            unread: Vec::new(),
             buffer: vec![0; READ_BUFFER_BYTES].into_boxed_slice(),
             reply: Vec::new(),
         }
@@ -150,13 +157,14 @@ impl<P: Protocol> Net<P> {
         }
     }
 
-    /// Reads until the socket is drained. A read shorter than the buffer
+    /// Reads until the socket is drained, or for a turn: a peer that sends without
+    /// end must not be read without end. A read shorter than the buffer
     /// drains it, unless the peer has closed: epoll reports each later arrival
     /// as a new edge.
     #[inline]
     pub fn read(&mut self, id: SlotId, peer_closed: bool) -> Reading {
         let (mut answers, mut now) = (0, 0);
-        loop {
+        for _ in 0..READS_AT_ONCE {
             let slot = &mut self.slots[id as usize];
             let Some(stream) = slot.stream.as_mut() else {
                 return Reading::Answers(answers, now);
@@ -180,12 +188,14 @@ impl<P: Protocol> Net<P> {
                 return Reading::Answers(answers, now);
             }
         }
+        self.unread.push(id);
+        Reading::Answers(answers, now)
     }
 
     /// Gives the first `len` bytes of the buffer to the protocol.
     #[inline]
     fn take(&mut self, id: SlotId, len: usize) -> (u32, Option<Cause>) {
-        let slot = &mut self.slots[id as usize];
+        let mut slot = &mut self.slots[id as usize];
         let (mut taken, mut answers) = (0, 0);
         while taken < len {
             let bytes = &self.buffer[taken..len];
@@ -203,7 +213,13 @@ impl<P: Protocol> Net<P> {
                     slot.awaited -= 1;
                     answers += 1;
                 }
-                Event::Reply => {}
+                Event::Reply if self.reply.len() < REPLY_BYTES => {}
+                Event::Reply => {
+                    if let Some(cause) = self.send_reply(id).fault() {
+                        return (answers, Some(cause));
+                    }
+                    slot = &mut self.slots[id as usize];
+                }
                 Event::Fault(cause) => {
                     self.reply.clear();
                     return (answers, Some(cause));

@@ -112,7 +112,11 @@ impl<P: Protocol> Shard<P> {
                     break;
                 }
             }
-            let until = workload.wake_at_ns();
+            let unread = std::mem::take(&mut net.unread);
+            let until = match unread.is_empty() {
+                true => workload.wake_at_ns(),
+                false => now,
+            };
             self.timer.wait(&mut self.poll, &mut events, now, until)?;
             for event in &events {
                 if event.token() >= FIRST_OTHER {
@@ -122,6 +126,12 @@ impl<P: Protocol> Shard<P> {
                 let now = handle(net, &mut workload, id, event);
                 if now >= workload.wake_at_ns() {
                     workload.tick(net, now);
+                }
+            }
+            for id in unread {
+                // It may have been closed, and dialled again, meanwhile.
+                if net.is_open(id) {
+                    receive(net, &mut workload, id, true);
                 }
             }
             let (done, failed) = workload.progress();
@@ -152,7 +162,6 @@ fn handle<P: Protocol, W: Workload<P>>(
         // Closed while its event was on the way.
         State::Unborn | State::Dead => return 0,
     }
-    let mut time = 0;
     if event.is_writable() && net.slot(id).is_writing() {
         match net.flush(id) {
             Writing::Whole => workload.drained(net, id),
@@ -165,26 +174,37 @@ fn handle<P: Protocol, W: Workload<P>>(
     }
     if event.is_readable() || event.is_read_closed() || event.is_error() {
         let peer_closed = event.is_read_closed() || event.is_error();
-        match net.read(id, peer_closed) {
-            Reading::Answers(0, now) => time = now,
-            Reading::Answers(count, now) => {
+        return receive(net, workload, id, peer_closed);
+    }
+    0
+}
+
+/// Reads an open connection. Returns the time if it was read, else 0.
+#[inline]
+fn receive<P: Protocol, W: Workload<P>>(
+    net: &mut Net<P>,
+    workload: &mut W,
+    id: SlotId,
+    peer_closed: bool,
+) -> u64 {
+    match net.read(id, peer_closed) {
+        Reading::Answers(0, now) => now,
+        Reading::Answers(count, now) => {
+            workload.answered(net, id, count, now);
+            now
+        }
+        Reading::Fault(count, now, cause) => {
+            if count > 0 {
+                // Counted, but nothing more is sent: the connection goes first.
+                let in_flight = net.close(id);
                 workload.answered(net, id, count, now);
-                time = now;
+                workload.dropped(net, id, in_flight, cause);
+            } else {
+                drop_connection(net, workload, id, cause);
             }
-            Reading::Fault(count, now, cause) => {
-                if count > 0 {
-                    // Counted, but nothing more is sent: the connection goes first.
-                    let in_flight = net.close(id);
-                    workload.answered(net, id, count, now);
-                    workload.dropped(net, id, in_flight, cause);
-                } else {
-                    drop_connection(net, workload, id, cause);
-                }
-                time = now;
-            }
+            now
         }
     }
-    time
 }
 
 /// Closes a connection and tells the workload.

@@ -41,8 +41,6 @@ pub struct Slot<O> {
     pub state: State,
     /// Failed attempts to dial it.
     pub attempts: u16,
-    /// It was idle, but a control frame waits to be written.
-    pub parked: bool,
     /// Where it stands in the stream of answers.
     pub cursor: Cursor,
     /// Template of the next message to send.
@@ -55,7 +53,8 @@ pub struct Slot<O> {
     pub batch_count: u32,
     /// ... and bytes that are written.
     pub batch_written: u32,
-    /// When the attempt to dial began, or the oldest message in flight was sent.
+    /// When the attempt to dial began, or the oldest message in flight was sent;
+    /// when none is in flight, what the workload keeps of the last answer.
     pub since_ns: u64,
     /// State of an answer that is not in plain form.
     pub odd: Option<Box<O>>,
@@ -71,7 +70,6 @@ impl<O> Slot<O> {
             stream: None,
             state: State::Unborn,
             attempts: 0,
-            parked: false,
             cursor: Cursor {
                 index: first,
                 offset: 0,

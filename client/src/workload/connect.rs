@@ -213,6 +213,9 @@ impl Connect {
                     slot.aside = None;
                     slot.state = State::Open;
                     net.open += 1;
+                    if before + read == self.answer.len() {
+                        net.unread.push(id);
+                    }
                     if let Some(cause) = net.take_early(id, &answer[length..]) {
                         net.open -= 1;
                         return Err(cause);

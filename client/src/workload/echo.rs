@@ -2,7 +2,7 @@
 //! the next, on the connection that has been idle longest.
 
 use super::overdue::Overdue;
-use super::{Outcome, Workload};
+use super::{Outcome, Workload, without};
 use crate::cause::{Cause, Causes};
 use crate::engine::clock::{burn, now_ns};
 use crate::engine::net::{Net, Writing};
@@ -10,7 +10,7 @@ use crate::engine::pace::Limiter;
 use crate::engine::slot::{SlotId, State};
 use crate::protocol::Protocol;
 use hdrhistogram::Histogram;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use wsbench_schema::{latency_histogram, metric};
 
 /// One shard's share of an echo load.
@@ -36,6 +36,9 @@ pub struct Echo {
     /// Connections without an echo in flight, the longest idle first. It also
     /// holds some that were closed meanwhile.
     idle: VecDeque<SlotId>,
+    /// Idle connections on which a control frame waits to be written, and since
+    /// when they were passed over for that.
+    parked: BTreeMap<SlotId, u64>,
     in_flight: u32,
     sent: u64,
     /// No connection is left, or time is up.
@@ -44,6 +47,8 @@ pub struct Echo {
     connections: u32,
     lost: u64,
     latency: Histogram<u64>,
+    /// Latencies in it of echoes that were answered twice.
+    doubled_ns: Vec<u64>,
     succeeded: u64,
     failed: Causes,
     last_success_ns: u64,
@@ -58,6 +63,7 @@ impl Echo {
             overdue: Overdue::new(share.timeout_ns, 0),
             share,
             idle: VecDeque::new(),
+            parked: BTreeMap::new(),
             in_flight: 0,
             sent: 0,
             ended: false,
@@ -65,6 +71,7 @@ impl Echo {
             connections: 0,
             lost: 0,
             latency: latency_histogram(),
+            doubled_ns: Vec::new(),
             succeeded: 0,
             failed: Causes::default(),
             last_success_ns: 0,
@@ -96,7 +103,7 @@ impl Echo {
             {
                 return;
             }
-            let Some(id) = self.next_idle(net) else {
+            let Some(id) = self.next_idle(net, now) else {
                 return;
             };
             if let Some(limit) = &mut self.share.limit {
@@ -113,20 +120,22 @@ impl Echo {
     }
 
     /// The open connection that has been idle longest. None is left for good
-    /// once nothing is in flight either.
+    /// once nothing is in flight and none is parked either.
     #[inline]
-    fn next_idle<P: Protocol>(&mut self, net: &mut Net<P>) -> Option<SlotId> {
+    fn next_idle<P: Protocol>(&mut self, net: &mut Net<P>, now: u64) -> Option<SlotId> {
         loop {
             let Some(id) = self.idle.pop_front() else {
-                self.ended = self.in_flight == 0;
+                self.ended = self.in_flight == 0 && self.parked.is_empty();
                 return None;
             };
             let slot = net.slot(id);
             if slot.state == State::Open && !slot.is_writing() {
                 return Some(id);
             }
-            // One that still writes a pong is brought back by `drained`.
-            slot.parked = slot.state == State::Open;
+            if slot.state == State::Open {
+                // `drained` brings it back.
+                self.parked.insert(id, now);
+            }
         }
     }
 
@@ -134,10 +143,15 @@ impl Echo {
         self.lost += 1;
         self.in_flight -= in_flight;
         self.failed.add(cause, in_flight.into());
-        if cause == Cause::Unexpected && self.succeeded > 0 {
-            // An echo that is answered twice was not answered right.
+    }
+
+    /// The connection's last echo was answered twice, so not rightly.
+    fn take_back(&mut self, latency_ns: u64) {
+        // Zero if it has answered none in this phase.
+        if latency_ns > 0 {
+            self.doubled_ns.push(latency_ns);
             self.succeeded -= 1;
-            self.failed.add(cause, 1);
+            self.failed.add(Cause::Unexpected, 1);
         }
     }
 
@@ -145,14 +159,23 @@ impl Echo {
         let mut overdue = self.overdue;
         overdue.sweep(net, now, |in_flight| self.gone(in_flight, Cause::Lost));
         self.overdue = overdue;
+        let timeout_ns = self.share.timeout_ns;
+        let is_late = |since: u64| now.saturating_sub(since) >= timeout_ns;
+        for (id, _) in self.parked.extract_if(.., |_, since| is_late(*since)) {
+            net.close(id);
+            self.lost += 1;
+        }
     }
 }
 
 impl<P: Protocol> Workload<P> for Echo {
     fn begin(&mut self, net: &mut Net<P>) {
-        self.idle = (0..net.slots.len() as SlotId)
-            .filter(|id| net.is_open(*id))
-            .collect();
+        for id in 0..net.slots.len() as SlotId {
+            if net.is_open(id) {
+                net.slot(id).since_ns = 0;
+                self.idle.push_back(id);
+            }
+        }
         self.connections = net.open;
         let now = now_ns();
         self.overdue = Overdue::new(self.share.timeout_ns, now);
@@ -164,8 +187,10 @@ impl<P: Protocol> Workload<P> for Echo {
     #[inline]
     fn answered(&mut self, net: &mut Net<P>, id: SlotId, count: u32, now_ns: u64) {
         debug_assert_eq!(count, 1);
-        self.latency
-            .saturating_record(now_ns - net.slot(id).since_ns);
+        let slot = net.slot(id);
+        let latency_ns = now_ns - slot.since_ns;
+        slot.since_ns = latency_ns;
+        self.latency.saturating_record(latency_ns);
         self.succeeded += 1;
         self.last_success_ns = now_ns;
         self.in_flight -= 1;
@@ -174,13 +199,17 @@ impl<P: Protocol> Workload<P> for Echo {
         self.fill(net, now_ns);
     }
 
-    fn dropped(&mut self, net: &mut Net<P>, _id: SlotId, in_flight: u32, cause: Cause) {
+    fn dropped(&mut self, net: &mut Net<P>, id: SlotId, in_flight: u32, cause: Cause) {
         self.gone(in_flight, cause);
+        self.parked.remove(&id);
+        if cause == Cause::Unexpected {
+            self.take_back(net.slot(id).since_ns);
+        }
         self.fill(net, now_ns());
     }
 
     fn drained(&mut self, net: &mut Net<P>, id: SlotId) {
-        if std::mem::take(&mut net.slot(id).parked) {
+        if self.parked.remove(&id).is_some() {
             self.idle.push_back(id);
             self.fill(net, now_ns());
         }
@@ -243,9 +272,8 @@ impl<P: Protocol> Workload<P> for Echo {
             self.share.concurrency.min(self.connections).into(),
         );
         outcome.failures(&self.failed);
-        outcome
-            .histograms
-            .insert(metric::ECHO_LATENCY, self.latency);
+        let latency = without(self.latency, &self.doubled_ns);
+        outcome.histograms.insert(metric::ECHO_LATENCY, latency);
         outcome
     }
 }
@@ -258,46 +286,76 @@ mod tests {
     use std::sync::Arc;
     use wsbench_schema::MessageKind;
 
-    fn echo(concurrency: u32) -> Echo {
-        Echo::new(EchoShare {
-            echoes: 9,
-            concurrency,
-            until_ns: None,
-            timeout_ns: 1,
-            limit: None,
-            burn_ns: 0,
-        })
-    }
-
-    #[test]
-    fn with_no_connection_left_the_phase_is_over_and_its_echoes_are_not_sent() {
-        let templates = Arc::new(Templates::new(MessageKind::Binary, 8, 1, 1));
-        let socket = WebSocket::new(templates, true, "h".into(), "/ws".into());
-        let poll = mio::Poll::new().unwrap();
-        let mut net = Net::new(socket, 1, poll.registry().try_clone().unwrap());
-        let mut echo = echo(0);
-        echo.begin(&mut net);
-        assert!(Workload::<WebSocket>::is_done(&echo));
-        let outcome = Workload::<WebSocket>::outcome(echo);
-        assert_eq!(outcome.counts[metric::NOT_SENT], 9);
-    }
-
-    #[test]
-    fn a_connection_that_wrote_its_pong_while_idle_is_not_queued_twice() {
+    fn one_open() -> (Net<WebSocket>, mio::Poll) {
         let templates = Arc::new(Templates::new(MessageKind::Binary, 8, 1, 1));
         let socket = WebSocket::new(templates, true, "h".into(), "/ws".into());
         let poll = mio::Poll::new().unwrap();
         let mut net = Net::new(socket, 1, poll.registry().try_clone().unwrap());
         net.slot(0).state = State::Open;
-        let mut echo = echo(0);
+        net.open = 1;
+        (net, poll)
+    }
+
+    /// Nine echoes of which none may be sent.
+    fn echo(timeout_ns: u64) -> Echo {
+        Echo::new(EchoShare {
+            echoes: 9,
+            concurrency: 0,
+            until_ns: None,
+            timeout_ns,
+            limit: None,
+            burn_ns: 0,
+        })
+    }
+
+    fn is_done(echo: &Echo) -> bool {
+        Workload::<WebSocket>::is_done(echo)
+    }
+
+    fn counts(echo: Echo) -> std::collections::BTreeMap<String, u64> {
+        Workload::<WebSocket>::outcome(echo).counts
+    }
+
+    #[test]
+    fn a_connection_that_wrote_its_pong_while_idle_is_not_queued_twice() {
+        let (mut net, _poll) = one_open();
+        let mut echo = echo(1);
         echo.begin(&mut net);
         echo.drained(&mut net, 0);
         assert_eq!(echo.idle, [0]);
-        // Only one that was passed over comes back.
+        // Only one that was passed over comes back, and the phase waits for it.
         net.slot(0).aside.get_or_insert_default().reply.push(0);
-        assert_eq!(echo.next_idle(&mut net), None);
+        assert_eq!(echo.next_idle(&mut net, 5), None);
+        assert!(!is_done(&echo));
         net.slot(0).aside = None;
         echo.drained(&mut net, 0);
         assert_eq!(echo.idle, [0]);
+    }
+
+    #[test]
+    fn a_connection_that_never_takes_its_pong_is_given_up_by_the_timeout() {
+        let (mut net, _poll) = one_open();
+        let mut echo = echo(10);
+        echo.begin(&mut net);
+        net.slot(0).aside.get_or_insert_default().reply.push(0);
+        assert_eq!(echo.next_idle(&mut net, 5), None);
+        echo.sweep(&mut net, 14);
+        assert!(net.is_open(0));
+        echo.sweep(&mut net, 15);
+        assert_eq!(echo.next_idle(&mut net, 15), None);
+        assert!(is_done(&echo));
+        let counts = counts(echo);
+        assert_eq!((counts[metric::NOT_SENT], counts[metric::FAILED]), (9, 0));
+        assert_eq!(counts[metric::CONNECTIONS_LOST], 1);
+    }
+
+    #[test]
+    fn with_no_connection_left_the_phase_is_over_and_its_echoes_are_not_sent() {
+        let (mut net, _poll) = one_open();
+        net.close(0);
+        let mut echo = echo(10);
+        echo.begin(&mut net);
+        assert!(is_done(&echo));
+        assert_eq!(counts(echo)[metric::NOT_SENT], 9);
     }
 }

@@ -3,7 +3,7 @@
 //! late, and is timed from when it was due.
 
 use super::overdue::Overdue;
-use super::{Outcome, Workload};
+use super::{Outcome, Workload, without};
 use crate::cause::{Cause, Causes};
 use crate::engine::clock::{burn, now_ns};
 use crate::engine::net::{Net, Writing};
@@ -121,6 +121,8 @@ pub struct Rate {
     lost: u64,
     intended: Histogram<u64>,
     actual: Histogram<u64>,
+    /// Latencies in them, intended and actual, of messages that were answered twice.
+    doubled_ns: (Vec<u64>, Vec<u64>),
     last_success_ns: u64,
 }
 
@@ -148,6 +150,7 @@ impl Rate {
             lost: 0,
             intended: latency_histogram(),
             actual: latency_histogram(),
+            doubled_ns: Default::default(),
             last_success_ns: 0,
         }
     }
@@ -205,6 +208,24 @@ impl Rate {
             self.failed
                 .add(Cause::ConnectionLost, u64::from(in_flight) - 1);
         }
+    }
+
+    /// The connection's last message, whose answer came at `answered_ns`, was
+    /// answered twice, so not rightly.
+    fn take_back(&mut self, id: SlotId, answered_ns: u64) {
+        let sender = self.senders[id as usize];
+        let of_batch = u32::from(sender.answered_part == 0);
+        let last = sender.answered.checked_sub(of_batch);
+        // It may have answered none in this phase.
+        let (Some(last), Some(schedule)) = (last, &self.schedule) else {
+            return;
+        };
+        let intended = schedule.intended_ns(sender.phase, last);
+        let actual = self.sent_at_ns[self.ring(id, last)];
+        self.doubled_ns.0.push(answered_ns.saturating_sub(intended));
+        self.doubled_ns.1.push(answered_ns.saturating_sub(actual));
+        self.succeeded -= 1;
+        self.failed.add(Cause::Unexpected, 1);
     }
 
     fn sweep<P: Protocol>(&mut self, net: &mut Net<P>, now: u64) {
@@ -280,18 +301,23 @@ impl<P: Protocol> Workload<P> for Rate {
         self.in_flight -= u64::from(count);
         self.last_success_ns = now_ns;
         let sender = self.senders[id as usize];
-        if net.slot(id).awaited > 0 {
-            // The oldest in flight is now another.
-            net.slot(id).since_ns = self.sent_at_ns[self.ring(id, sender.answered)];
-        }
+        let slot = net.slot(id);
+        // The oldest in flight is now another; if none is, the last answer's time is kept.
+        slot.since_ns = match slot.awaited {
+            0 => now_ns,
+            _ => self.sent_at_ns[self.ring(id, sender.answered)],
+        };
         burn(u64::from(count) * self.share.burn_ns);
         if sender.sent < sender.due {
             self.send_due(net, id);
         }
     }
 
-    fn dropped(&mut self, _net: &mut Net<P>, _id: SlotId, in_flight: u32, cause: Cause) {
+    fn dropped(&mut self, net: &mut Net<P>, id: SlotId, in_flight: u32, cause: Cause) {
         self.gone(in_flight, cause);
+        if cause == Cause::Unexpected {
+            self.take_back(id, net.slot(id).since_ns);
+        }
     }
 
     fn drained(&mut self, net: &mut Net<P>, id: SlotId) {
@@ -362,12 +388,14 @@ impl<P: Protocol> Workload<P> for Rate {
         outcome.count(metric::CONNECTIONS, self.connections.into());
         outcome.count(metric::CONNECTIONS_LOST, self.lost);
         outcome.failures(&self.failed);
-        outcome
-            .histograms
-            .insert(metric::INTENDED_LATENCY, self.intended);
-        outcome
-            .histograms
-            .insert(metric::ACTUAL_LATENCY, self.actual);
+        let (intended_ns, actual_ns) = &self.doubled_ns;
+        for (name, histogram, doubled_ns) in [
+            (metric::INTENDED_LATENCY, self.intended, intended_ns),
+            (metric::ACTUAL_LATENCY, self.actual, actual_ns),
+        ] {
+            let histogram = without(histogram, doubled_ns);
+            outcome.histograms.insert(name, histogram);
+        }
         outcome
     }
 }
