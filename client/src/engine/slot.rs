@@ -113,7 +113,6 @@ mod tests {
             stream,
             state,
             attempts,
-            parked,
             cursor,
             next,
             awaited,
@@ -126,7 +125,6 @@ mod tests {
         } = slot;
         let ours = size_of_val(&state)
             + size_of_val(&attempts)
-            + size_of_val(&parked)
             + size_of_val(&cursor)
             + size_of_val(&next)
             + size_of_val(&awaited)
