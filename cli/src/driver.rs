@@ -46,6 +46,17 @@ impl Default for Patience {
     }
 }
 
+impl Patience {
+    /// For clients that have so many connections to close when they stop.
+    pub fn for_connections(connections: u32) -> Self {
+        let usual = Self::default();
+        Self {
+            stop: usual.stop + Duration::from_millis(u64::from(connections) / 20),
+            ..usual
+        }
+    }
+}
+
 /// Why a phase was not measured to its end.
 #[derive(Debug)]
 pub enum Halt {

@@ -1,20 +1,24 @@
-//! TCP sockets of this host, from `/proc/net/tcp` and `tcp6`: who listens, who
-//! owns a socket, and what is left of a server that has ended.
+//! TCP sockets of this host: who listens, who owns a socket, and what is left of
+//! a server that has ended.
 //!
-//! The kernel lists listening sockets first. Looking for those ends at the first
-//! other row, so it costs the same with ten sockets and with a million.
+//! `/proc/net/tcp` and `tcp6` list listening sockets first. Looking for those ends at the first
+//! other row, so it costs the same with ten sockets and with a million. Those of
+//! some ports are asked for by [`diag`], and read from there only where the kernel cannot be asked.
+
+mod diag;
 
 use anyhow::Context as _;
 use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader, ErrorKind};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::ops::ControlFlow;
 use wsbench_schema::PortRange;
 
 const LISTEN: u8 = 0x0a;
 const TIME_WAIT: u8 = 0x06;
 
-/// A row of `/proc/net/tcp`.
+/// One socket, as the kernel tells it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Socket {
     /// Its own end.
@@ -53,14 +57,38 @@ pub fn listening() -> anyhow::Result<Vec<Socket>> {
 
 /// Sockets of these local ports, listening ones included, TIME_WAIT apart.
 pub fn alive(ports: PortRange) -> anyhow::Result<Vec<Socket>> {
+    alive_at_most(ports, usize::MAX)
+}
+
+/// How many there are of [`alive`], but no more than that many are counted.
+pub fn count_alive(ports: PortRange, most: usize) -> anyhow::Result<usize> {
+    Ok(alive_at_most(ports, most)?.len())
+}
+
+fn alive_at_most(ports: PortRange, most: usize) -> anyhow::Result<Vec<Socket>> {
     let mut found = Vec::new();
-    each(|socket| {
-        if ports.contains(socket.local.port()) && socket.state != TIME_WAIT {
-            found.push(*socket);
+    let mut take = |socket| {
+        found.push(socket);
+        match found.len() < most {
+            true => ControlFlow::Continue(()),
+            false => ControlFlow::Break(()),
         }
-        true
-    })?;
+    };
+    if !diag::each_alive(ports, &mut take)? {
+        listed_alive(ports, &mut take)?;
+    }
     Ok(found)
+}
+
+/// The same from `/proc`.
+fn listed_alive(
+    ports: PortRange,
+    take: &mut dyn FnMut(Socket) -> ControlFlow<()>,
+) -> anyhow::Result<()> {
+    each(|socket| {
+        let is_meant = ports.contains(socket.local.port()) && socket.state != TIME_WAIT;
+        !is_meant || take(*socket).is_continue()
+    })
 }
 
 /// Which of these processes holds which socket, by inode. Those of other users
@@ -192,6 +220,42 @@ mod tests {
             alive(port).unwrap().is_empty()
         });
         assert!(gone, "{:?}", alive(port).unwrap());
+    }
+
+    #[test]
+    fn the_kernel_tells_the_same_sockets_as_proc() {
+        let listeners = [
+            TcpListener::bind("127.0.0.1:0").unwrap(),
+            TcpListener::bind("[::1]:0").unwrap(),
+        ];
+        for listener in listeners {
+            let address = listener.local_addr().unwrap();
+            let _pair = (
+                TcpStream::connect(address).unwrap(),
+                listener.accept().unwrap(),
+            );
+            let port = PortRange::starting_at(address.port(), 1).unwrap();
+            let key = |socket: &Socket| (socket.local, socket.state, socket.inode);
+            let mut asked = Vec::new();
+            let mut take = |socket| {
+                asked.push(socket);
+                ControlFlow::Continue(())
+            };
+            assert!(
+                diag::each_alive(port, &mut take).unwrap(),
+                "sock_diag is here"
+            );
+            let mut listed = Vec::new();
+            listed_alive(port, &mut |socket| {
+                listed.push(socket);
+                ControlFlow::Continue(())
+            })
+            .unwrap();
+            asked.sort_by_key(key);
+            listed.sort_by_key(key);
+            assert_eq!((asked.len(), &asked), (2, &listed));
+            assert_eq!(count_alive(port, 1).unwrap(), 1);
+        }
     }
 
     #[test]

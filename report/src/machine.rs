@@ -33,6 +33,9 @@ impl Heading {
             fact(name, value);
         }
         fact("CPUs", cpu_maps(plan, trials));
+        if let Some(processes) = processes(trials) {
+            fact("Processes", processes);
+        }
         fact("Subjects", versions(trials));
         fact("Harness", joined(trials, |trial| trial.harness.clone()));
         let settings = settings(plan, trials);
@@ -125,6 +128,22 @@ fn cpu_maps(plan: &RunPlan, trials: &[&TrialRecord]) -> String {
         return cpu_map(&plan.cpus);
     }
     joined(trials, |trial| cpu_map(&trial.cpus))
+}
+
+/// `3 x 2 processes (client x server)`, if any trial was of more than one a side.
+/// A trial that never began has none.
+fn processes(trials: &[&TrialRecord]) -> Option<String> {
+    let counts = |trial: &TrialRecord| (trial.client_processes, trial.server_processes);
+    let known = distinct(trials, counts)
+        .into_iter()
+        .filter(|(_, server)| *server > 0);
+    let known: Vec<_> = known.collect();
+    let are_several = known.iter().any(|counts| *counts != (1, 1));
+    let shown = known
+        .iter()
+        .map(|(client, server)| format!("{client} x {server} processes"));
+    let shown: Vec<_> = shown.collect();
+    are_several.then(|| format!("{} (client x server)", shown.join("; ")))
 }
 
 /// Each subject with the version that was measured, in full where the version

@@ -5,6 +5,7 @@ use crate::keeper::{self, Orders};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 /// Starts a server and ends it, and all that it started, when the runner ends.
 #[derive(clap::Args)]
@@ -18,6 +19,9 @@ pub struct Args {
     /// File that takes the server's output; emptied first
     #[arg(long)]
     log: PathBuf,
+    /// Milliseconds that all may take to leave on SIGTERM
+    #[arg(long)]
+    leave_most_ms: u64,
     /// Program and arguments of the server
     #[arg(last = true, required = true)]
     argv: Vec<OsString>,
@@ -30,6 +34,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         folder: args.folder,
         cpus: cpus.unwrap_or_default(),
         log: args.log,
+        leave_most: Duration::from_millis(args.leave_most_ms),
     })?;
     Ok(ExitCode::SUCCESS)
 }

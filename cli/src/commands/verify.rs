@@ -178,6 +178,7 @@ fn examine(root: &Root, subject: &Subject) -> anyhow::Result<Examination> {
         extra_args: Vec::new(),
         log: root.output("log").join(format!("verify-{name}.log")),
         start_timeout: START_WITHIN,
+        connections: 0,
     })?;
     let address = format!("{HOST}:{}", server.ports().first);
     let address: SocketAddr = address.parse().context("address of the server")?;

@@ -10,23 +10,30 @@ use std::collections::BTreeSet;
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-/// How long all may take to leave on SIGTERM.
-const GRACE: Duration = Duration::from_secs(2);
-/// How long killing may take. With [`GRACE`], less than the five seconds that are promised.
-const KILLING: Duration = Duration::from_secs(2);
-/// How often `/proc` is read meanwhile.
-const LOOK: Duration = Duration::from_millis(20);
+/// How long all may take to leave on SIGTERM, and as long again when killed, unless
+/// more is allowed: less than five seconds in all.
+pub const LEAVE_MOST: Duration = Duration::from_secs(2);
+/// How often `/proc` is read meanwhile: at first, and more and more rarely up to
+/// the second. A death is seen at once all the same, but for that of a grandchild.
+const LOOK_FIRST: Duration = Duration::from_millis(20);
+/// See [`LOOK_FIRST`].
+const LOOK_LAST: Duration = Duration::from_secs(1);
 
 /// The descendants of this process.
 pub struct Family {
     server: u32,
     exit: Option<Exit>,
+    leave_most: Duration,
 }
 
 impl Family {
-    /// Of which `server` is the eldest.
-    pub fn new(server: u32) -> Self {
-        Self { server, exit: None }
+    /// Of which `server` is the eldest. All have so long to leave.
+    pub fn new(server: u32, leave_most: Duration) -> Self {
+        Self {
+            server,
+            exit: None,
+            leave_most,
+        }
     }
 
     /// How the server ended, once it was reaped.
@@ -47,7 +54,7 @@ impl Family {
     }
 
     /// Ends all: SIGTERM to the server's group, SIGKILL to whoever is left after
-    /// [`GRACE`]. Returns the names of the killed and how many survived.
+    /// the time to leave. Returns the names of the killed and how many survived.
     pub fn end(&mut self, deaths: &UnixStream) -> anyhow::Result<(Vec<String>, u32)> {
         self.reap();
         match (self.exit, to_pid(self.server)) {
@@ -63,6 +70,7 @@ impl Family {
         }
         let mut killed = BTreeSet::new();
         let start = Instant::now();
+        let mut look = LOOK_FIRST;
         loop {
             self.reap();
             let living = self.living()?;
@@ -71,17 +79,18 @@ impl Family {
                 return Ok((killed.into_iter().collect(), 0));
             }
             let waited = start.elapsed();
-            if waited >= GRACE + KILLING {
+            if waited >= self.leave_most * 2 {
                 let left = u32::try_from(living.len()).unwrap_or(u32::MAX);
                 return Ok((killed.into_iter().collect(), left));
             }
-            if waited >= GRACE {
+            if waited >= self.leave_most {
                 for process in &living {
                     killed.insert(process::name(process.identity.pid));
                     signal(process, Signal::KILL);
                 }
             }
-            pause(deaths)?;
+            pause(deaths, look)?;
+            look = (look * 2).min(LOOK_LAST);
         }
     }
 
@@ -101,9 +110,9 @@ fn signal(process: &Process, signal: Signal) {
     }
 }
 
-/// Until a child dies, but no longer than [`LOOK`].
-fn pause(deaths: &UnixStream) -> anyhow::Result<()> {
-    let timeout = Timespec::try_from(LOOK).context("the pause is too long")?;
+/// Until a child dies, but no longer than that.
+fn pause(deaths: &UnixStream, most: Duration) -> anyhow::Result<()> {
+    let timeout = Timespec::try_from(most).context("the pause is too long")?;
     let mut ready = [PollFd::new(deaths, PollFlags::IN)];
     // An interrupted wait is a short one.
     let _ = poll(&mut ready, Some(&timeout));

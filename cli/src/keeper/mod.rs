@@ -11,6 +11,7 @@ mod family;
 mod spawn;
 
 pub use event::Event;
+pub use family::LEAVE_MOST;
 
 use anyhow::Context as _;
 use family::Family;
@@ -21,6 +22,7 @@ use std::ffi::OsString;
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// What a keeper is told.
 #[derive(Clone, Debug)]
@@ -33,6 +35,8 @@ pub struct Orders {
     pub cpus: Vec<u32>,
     /// File that takes its output; emptied first.
     pub log: PathBuf,
+    /// How long all may take to leave on SIGTERM, and again when killed.
+    pub leave_most: Duration,
 }
 
 /// Keeps one server until its end. Says on standard output what happens.
@@ -54,7 +58,7 @@ pub fn keep(orders: &Orders) -> anyhow::Result<()> {
         }
     };
     say(&Event::Spawned { pid: server });
-    let mut family = Family::new(server);
+    let mut family = Family::new(server, orders.leave_most);
     watch(&mut family, &orders_to_stop, &deaths)?;
     // At once if it ended by itself: ending what it left behind may take a while.
     let by_itself = family.exit();

@@ -143,6 +143,7 @@ fn examine(
         extra_args: Vec::new(),
         log: log.clone(),
         start_timeout: START_TIMEOUT,
+        connections: 0,
     })?;
     let address = format!("{HOST}:{}", server.ports().first);
     let address: SocketAddr = address.parse().context("address of the server")?;

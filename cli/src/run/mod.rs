@@ -12,6 +12,7 @@ pub mod limits;
 pub mod lock;
 pub mod options;
 pub mod plan;
+pub mod processes;
 pub mod resume;
 pub mod session;
 pub mod setup;

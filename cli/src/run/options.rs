@@ -2,6 +2,7 @@
 //! the run's plan and in each record.
 
 use crate::args::units::boolean;
+use crate::run::processes::{Count, Processes};
 use anyhow::{Context as _, bail};
 use std::collections::BTreeMap;
 use std::str::FromStr;
@@ -17,7 +18,7 @@ pub struct OptionArgs {
     /// CPUs of the client [default: the cores that the server has not]
     #[arg(long, value_name = "LIST", help_heading = "Machine")]
     pub client_cpus: Option<String>,
-    /// Ports that each server listens on [default: 10]
+    /// Ports that each server process listens on [default: 10]
     #[arg(long, value_name = "COUNT", help_heading = "Server",
           value_parser = clap::value_parser!(u16).range(1..=10_000))]
     pub ports: Option<u16>,
@@ -26,6 +27,13 @@ pub struct OptionArgs {
           num_args = 0..=1, require_equals = true, default_missing_value = "true",
           value_parser = boolean)]
     pub nodelay: Option<bool>,
+    /// Processes that the server runs as, each with its own ports, or auto: one where
+    /// it may open enough files, else as many as it takes [default: auto]
+    #[arg(long, value_name = "COUNT", help_heading = "Machine")]
+    pub server_processes: Option<Count>,
+    /// The same of the client [default: auto]
+    #[arg(long, value_name = "COUNT", help_heading = "Machine")]
+    pub client_processes: Option<Count>,
     /// Measure servers that fail verification too; their rows are marked
     #[arg(long, help_heading = "Server")]
     pub unverified: bool,
@@ -38,8 +46,15 @@ pub struct Options {
     pub server_cpus: Option<String>,
     /// `--client-cpus`, if given.
     pub client_cpus: Option<String>,
-    /// Ports of a server.
+    /// Ports of each server process.
     pub ports: u16,
+    /// `--server-processes`.
+    pub server_processes: Count,
+    /// `--client-processes`.
+    pub client_processes: Count,
+    /// Connections that a process can hold on the machine where the run began, so that a
+    /// resumed run has as many processes. Not known before the run begins.
+    pub each_most: Option<u32>,
     /// Whether servers set TCP_NODELAY.
     pub nodelay: bool,
     /// Whether servers that fail verification are measured.
@@ -55,6 +70,9 @@ impl Options {
             server_cpus: None,
             client_cpus: None,
             ports: crate::ports::DEFAULT_PORTS,
+            server_processes: Count::Auto,
+            client_processes: Count::Auto,
+            each_most: None,
             nodelay: true,
             unverified: false,
             sample_interval,
@@ -69,6 +87,9 @@ impl OptionArgs {
             server_cpus: self.server_cpus.clone().or(base.server_cpus),
             client_cpus: self.client_cpus.clone().or(base.client_cpus),
             ports: self.ports.unwrap_or(base.ports),
+            server_processes: self.server_processes.unwrap_or(base.server_processes),
+            client_processes: self.client_processes.unwrap_or(base.client_processes),
+            each_most: base.each_most,
             nodelay: self.nodelay.unwrap_or(base.nodelay),
             unverified: self.unverified || base.unverified,
             sample_interval: base.sample_interval,
@@ -76,12 +97,27 @@ impl OptionArgs {
     }
 }
 
+/// Name of the setting.
+const EACH_MOST: &str = "process_connections_count";
+
 impl Options {
+    /// How many processes carry so many connections.
+    pub fn processes(&self, connections: u32) -> Processes {
+        let each_most = self.each_most.unwrap_or(u32::MAX);
+        let (client, server) = (self.client_processes, self.server_processes);
+        Processes::of(connections, client, server, each_most)
+    }
+
     /// As they are kept.
     pub fn settings(&self) -> BTreeMap<String, String> {
         let mut settings = BTreeMap::new();
         let mut set = |name: &str, value: String| settings.insert(name.to_owned(), value);
         set("ports_count", self.ports.to_string());
+        set("server_processes", self.server_processes.to_string());
+        set("client_processes", self.client_processes.to_string());
+        if let Some(each_most) = self.each_most {
+            set(EACH_MOST, each_most.to_string());
+        }
         set("nodelay", self.nodelay.to_string());
         set("unverified", self.unverified.to_string());
         set(
@@ -106,6 +142,12 @@ impl Options {
             server_cpus: text("server_cpus"),
             client_cpus: text("client_cpus"),
             ports: setting(plan, "ports_count")?,
+            server_processes: setting(plan, "server_processes")?,
+            client_processes: setting(plan, "client_processes")?,
+            each_most: match plan.settings.contains_key(EACH_MOST) {
+                true => Some(setting(plan, EACH_MOST)?),
+                false => None,
+            },
             nodelay: setting(plan, "nodelay")?,
             unverified: setting(plan, "unverified")?,
             sample_interval: Duration::from_millis(setting(plan, "sample_interval_ms")?),
@@ -133,6 +175,8 @@ mod tests {
         let chosen = Options {
             client_cpus: Some("1".into()),
             ports: 3,
+            client_processes: Count::Fixed(5),
+            each_most: Some(19_800),
             nodelay: false,
             unverified: true,
             ..Options::new(Duration::from_millis(250))

@@ -11,7 +11,9 @@ use crate::run::examine::{Admission, Examinations};
 use crate::run::interrupt::{EXIT_CODE, Interrupt};
 use crate::run::limits;
 use crate::run::lock::RunLock;
+use crate::run::options::Options;
 use crate::run::plan::{self, Planned};
+use crate::run::processes;
 use crate::run::setup::{Request, Setup};
 use crate::run::trial::{self, Bench, Job};
 use crate::run::verdict;
@@ -34,14 +36,19 @@ pub struct Around<'a> {
 }
 
 /// Before anything is started: what the machine would refuse half-way.
-fn refuse_what_cannot_be_held(load: &Load, ports: u16) -> anyhow::Result<()> {
+fn refuse_what_cannot_be_held(load: &Load, options: &Options) -> anyhow::Result<()> {
+    let processes = options.processes(load.connections);
     let found = doctor::Limits::read()?;
+    processes.check(load.connections, processes::each_most(found.nofile_hard))?;
     let demand = Demand {
-        client_processes: 1,
-        server_processes: 1,
-        ..Demand::of(load, ports, found.nofile_hard)
+        client_processes: processes.client.into(),
+        server_processes: processes.server.into(),
+        ..Demand::of(load, options.ports, found.nofile_hard)
     };
-    doctor::refuse(&doctor::limits(&found, &demand), &demand)
+    doctor::refuse(&doctor::limits(&found, &demand), &demand)?;
+    // Too little to share is better said now than once for every trial.
+    let shares = load.shares(processes.client);
+    shares.map(drop).map_err(anyhow::Error::msg)
 }
 
 /// Runs, or goes on with a run, and reports it.
@@ -49,9 +56,11 @@ pub fn run(root: &Root, request: &Request, around: &Around<'_>) -> anyhow::Resul
     let _lock = RunLock::take(&root.output("run"))?;
     let interrupt = Interrupt::install()?;
     let mut setup = Setup::new(root, request)?;
+    let connections = setup.plan.loads.iter().map(|load| load.connections);
+    limits::raise_files(connections.max().unwrap_or(0));
+    setup.hold(processes::each_most(doctor::Limits::read()?.nofile_hard));
     for load in &setup.plan.loads {
-        limits::raise_files(load.connections);
-        refuse_what_cannot_be_held(load, setup.options.ports)?;
+        refuse_what_cannot_be_held(load, &setup.options)?;
     }
     setup.save()?;
     for reason in &setup.finished.put_aside {
@@ -139,6 +148,15 @@ fn announce(root: &Root, setup: &Setup, todo: &[Planned]) {
         counted(plan.rounds as usize, "round"),
         counted(all, "trial"),
     ));
+    for load in &plan.loads {
+        let processes = setup.options.processes(load.connections);
+        if processes.are_several() {
+            let connections = load.connections;
+            say(format_args!(
+                "{connections} connections: {processes} (client x server)"
+            ));
+        }
+    }
     if !todo.is_empty() {
         say(format_args!(
             "about {} without building ({})",

@@ -117,6 +117,13 @@ impl Setup {
         })
     }
 
+    /// Decides how many processes there are: a process can hold so many connections
+    /// here. A resumed run keeps the number that it began with.
+    pub fn hold(&mut self, each_most: u32) {
+        self.options.each_most.get_or_insert(each_most);
+        self.plan.settings.extend(self.options.settings());
+    }
+
     /// Makes the run's folder and writes its plan, so that a folder that cannot
     /// be written is known before anything starts.
     pub fn save(&self) -> anyhow::Result<()> {
@@ -245,6 +252,7 @@ fn refuse(run: &str, differences: &[String]) -> anyhow::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::run::processes::Count;
     use crate::run::testing::{load, record};
     use crate::subject::testing::Project;
 
@@ -293,6 +301,25 @@ mod tests {
         let hash = done.load_hash;
         assert!(again.finished.record(&hash, "alpha", 1).is_some());
         assert!(again.finished.record(&hash, "beta", 1).is_none());
+    }
+
+    #[test]
+    fn a_resumed_run_has_as_many_processes_as_it_began_with() {
+        let project = project();
+        let mut first = Setup::new(&project.root, &request()).unwrap();
+        first.hold(30);
+        let counts = first.options.processes(100);
+        assert_eq!((counts.client, counts.server), (4, 4));
+        first.save().unwrap();
+        let mut again = Setup::new(&project.root, &resumed()).unwrap();
+        // Where it is resumed, a process may open more files than where it began.
+        again.hold(1_000);
+        assert_eq!(again.options.processes(100), counts);
+        assert_eq!(again.plan, first.plan);
+        let mut other = resumed();
+        other.options.client_processes = Some(Count::Fixed(5));
+        let error = format!("{:#}", Setup::new(&project.root, &other).unwrap_err());
+        assert!(error.contains("client_processes was auto, is 5"), "{error}");
     }
 
     #[test]

@@ -13,10 +13,12 @@ use crate::run::examine::Admission;
 use crate::run::id::Utc;
 use crate::run::interrupt::Interrupt;
 use crate::run::options::Options;
+use crate::run::processes::Processes;
 use crate::run::setup;
 use crate::run::verdict;
-use crate::server::{Server, ServerSpec};
+use crate::server::{ServerSpec, Servers, StopReport, numbered};
 use crate::subject::Subject;
+use anyhow::Context as _;
 use phases::Phases;
 pub use phases::exited;
 use std::collections::BTreeMap;
@@ -162,8 +164,13 @@ fn blank(bench: &Bench<'_>, job: &Job<'_>) -> TrialRecord {
 fn measure(bench: &Bench<'_>, job: &Job<'_>, record: &mut TrialRecord) -> Result<(), Stop> {
     interruptible(bench)?;
     let stage = "start";
+    let processes = bench.options.processes(job.load.connections);
     let argv = job.subject.command(bench.root);
-    let ports = ports::free_ports(bench.options.ports, HOST);
+    let ports = u32::from(bench.options.ports) * processes.server;
+    let ports = u16::try_from(ports)
+        .map_err(anyhow::Error::from)
+        .with_context(|| format!("{ports} ports are more than there are"))
+        .and_then(|ports| ports::free_ports(ports, HOST));
     let log = log(bench, record, "log");
     let spec = ServerSpec {
         name: job.subject.name.clone(),
@@ -177,53 +184,74 @@ fn measure(bench: &Bench<'_>, job: &Job<'_>, record: &mut TrialRecord) -> Result
         extra_args: Vec::new(),
         log: log.clone(),
         start_timeout: START_TIMEOUT,
+        connections: job.load.connections,
     };
     record
         .settings
         .insert("ports".into(), spec.ports.to_string());
-    let mut server = Server::start(spec).map_err(|error| Stop::error(stage, &error))?;
-    let result = load(bench, job, &mut server, record);
-    match server.stop() {
-        Ok(report) if !report.killed.is_empty() => {
-            let killed = report.killed.join(", ");
-            note(format_args!(
-                "{}: killed, did not leave on SIGTERM: {killed}",
-                job.title
-            ));
-        }
-        Ok(_) => {}
+    let servers = Servers::start(&spec, processes.server);
+    let mut servers = servers.map_err(|error| Stop::error(stage, &error))?;
+    let result = load(bench, job, &mut servers, processes, record);
+    let count = servers.count();
+    match servers.stop() {
+        Ok(reports) => tell_killed(&job.title, &reports),
         Err(error) => note(format_args!(
             "{}: cannot stop the server: {error:#}",
             job.title
         )),
     }
-    remove_empty(&log);
+    for index in 0..count {
+        remove_empty(&numbered(&log, index, count));
+    }
     result
 }
 
-/// All phases, by a client that is gone afterwards.
+fn tell_killed(title: &str, reports: &[StopReport]) {
+    let mut killed: Vec<&str> = reports
+        .iter()
+        .flat_map(|report| report.killed.iter().map(String::as_str))
+        .collect();
+    killed.sort_unstable();
+    killed.dedup();
+    if !killed.is_empty() {
+        let killed = killed.join(", ");
+        note(format_args!(
+            "{title}: killed, did not leave on SIGTERM: {killed}"
+        ));
+    }
+}
+
+/// All phases, by clients that are gone afterwards.
 fn load(
     bench: &Bench<'_>,
     job: &Job<'_>,
-    server: &mut Server,
+    servers: &mut Servers,
+    processes: Processes,
     record: &mut TrialRecord,
 ) -> Result<(), Stop> {
     let first = Phase::Connect.name();
     let broken = |error: anyhow::Error| Stop::error(first, &error);
     let interval = bench.options.sample_interval;
-    let observer = LocalObserver::new(vec![server.pid()], bench.cpus.server.clone(), interval);
+    let observer = LocalObserver::new(servers.pids(), bench.cpus.server.clone(), interval);
     let mut observer = observer.map_err(broken)?;
     let log = log(bench, record, "client.log");
-    let clients = client_command()
-        .and_then(|command| {
-            let cpus = &bench.cpus.client;
-            Clients::start(vec![(command, log.clone())], cpus, Patience::default())
+    let logs: Vec<PathBuf> = (0..processes.client)
+        .map(|index| numbered(&log, index, processes.client))
+        .collect();
+    let commands: anyhow::Result<Vec<_>> = logs
+        .iter()
+        .map(|log| Ok((client_command()?, log.clone())))
+        .collect();
+    let clients = commands
+        .and_then(|commands| {
+            let patience = Patience::for_connections(job.load.connections);
+            Clients::start(commands, &bench.cpus.client, patience)
         })
         .map_err(broken)?;
     let mut trial = Phases {
         bench,
         job,
-        server,
+        servers,
         observer: &mut observer,
         clients,
         record,
@@ -235,7 +263,7 @@ fn load(
     if result.is_ok() {
         clients.stop();
     }
-    remove_empty(&log);
+    logs.iter().for_each(|log| remove_empty(log));
     result
 }
 

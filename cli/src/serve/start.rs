@@ -99,6 +99,7 @@ fn one(
         extra_args: Vec::new(),
         log: root.output("log").join(format!("{}.log", subject.name)),
         start_timeout: options.start_timeout,
+        connections: 0,
     })?;
     let pid = server.pid();
     let observer = LocalObserver::new(vec![pid], plan.server_cpus.clone(), options.interval)?;

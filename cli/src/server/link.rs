@@ -10,8 +10,9 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long a keeper may take to end a server and itself: it promises less than five seconds.
-const STOP_MOST: Duration = Duration::from_secs(8);
+/// How much longer than it gives the server to leave, and to be killed, a keeper
+/// may take to end the server and itself.
+const STOP_BESIDES: Duration = Duration::from_secs(4);
 
 /// A keeper that runs. Dropping it has it end the server.
 #[derive(Debug)]
@@ -20,11 +21,13 @@ pub struct Link {
     stdin: Option<ChildStdin>,
     lines: Receiver<Result<Event, String>>,
     exit: Option<String>,
+    /// How long ending may take.
+    stop_most: Duration,
 }
 
 impl Link {
-    /// Starts one with these arguments.
-    pub fn start(arguments: Vec<OsString>) -> anyhow::Result<Self> {
+    /// Starts one with these arguments, which say that the server has so long to leave.
+    pub fn start(arguments: Vec<OsString>, leave_most: Duration) -> anyhow::Result<Self> {
         // Not by its path: the program may be built anew while it runs.
         let mut keeper = Command::new("/proc/self/exe")
             .arg0("wsbench")
@@ -57,6 +60,7 @@ impl Link {
             stdin,
             lines,
             exit: None,
+            stop_most: leave_most * 2 + STOP_BESIDES,
         })
     }
 
@@ -95,7 +99,7 @@ impl Link {
     /// Has the keeper end everything. Returns how the server ended and who had to be killed.
     pub fn stop(&mut self) -> anyhow::Result<(String, Vec<String>)> {
         self.let_go();
-        let end = Instant::now() + STOP_MOST;
+        let end = Instant::now() + self.stop_most;
         let mut gone = None;
         loop {
             let left = end.saturating_duration_since(Instant::now());
@@ -109,7 +113,10 @@ impl Link {
                 Err(RecvTimeoutError::Timeout) => {
                     self.keeper.kill().context("cannot kill the keeper")?;
                     self.keeper.wait().context("cannot wait for the keeper")?;
-                    bail!("its keeper did not end within {STOP_MOST:?} and was killed");
+                    bail!(
+                        "its keeper did not end within {:?} and was killed",
+                        self.stop_most
+                    );
                 }
             }
         }
@@ -125,7 +132,7 @@ impl Link {
     }
 
     /// Says `stop`, twice over: the end of the input says it too.
-    fn let_go(&mut self) {
+    pub fn let_go(&mut self) {
         if let Some(mut stdin) = self.stdin.take() {
             // A keeper that is gone needs no telling.
             let _ = stdin.write_all(b"stop\n");
@@ -137,7 +144,7 @@ impl Drop for Link {
     fn drop(&mut self) {
         self.let_go();
         // The thread's end of the channel closes when the keeper is gone.
-        let end = Instant::now() + STOP_MOST;
+        let end = Instant::now() + self.stop_most;
         while self
             .lines
             .recv_timeout(end.saturating_duration_since(Instant::now()))

@@ -1,13 +1,15 @@
 //! A server under test: started through a keeper, watched, stopped with all
 //! that it started.
 
+mod group;
 mod link;
 mod log;
 mod ready;
 
-use crate::keeper::Event;
+use crate::keeper::{self, Event};
 use crate::{cpus, ports, process, sockets};
 use anyhow::{Context as _, bail};
+pub use group::{Servers, numbered};
 use link::Link;
 use std::ffi::OsString;
 use std::fs;
@@ -19,6 +21,8 @@ use wsbench_schema::PortRange;
 const SPAWN_MOST: Duration = Duration::from_secs(10);
 /// How long sockets may take to vanish after their processes.
 const SOCKETS_MOST: Duration = Duration::from_secs(5);
+/// Sockets that are counted, at most, when asked how many are left.
+const SOCKETS_COUNTED: usize = 1000;
 
 /// How a server is started.
 #[derive(Clone, Debug)]
@@ -45,6 +49,9 @@ pub struct ServerSpec {
     pub log: PathBuf,
     /// How long it may take until it listens.
     pub start_timeout: Duration,
+    /// Connections that it will have. Closing many of them takes a while, which
+    /// is allowed for when it is stopped.
+    pub connections: u32,
 }
 
 impl ServerSpec {
@@ -90,6 +97,13 @@ impl Server {
     /// If somebody else holds a port (who, is named), the program cannot be run, it
     /// ends (with its exit code and the end of its log), or the time is over.
     pub fn start(spec: ServerSpec) -> anyhow::Result<Self> {
+        let mut server = Self::launch(spec)?;
+        server.wait_ready()?;
+        Ok(server)
+    }
+
+    /// Starts its process.
+    fn launch(spec: ServerSpec) -> anyhow::Result<Self> {
         let address = ports::resolve(&spec.host)?;
         ports::check_unused(spec.ports, address)?;
         if let Some(folder) = spec.log.parent() {
@@ -101,9 +115,11 @@ impl Server {
         if !spec.cpus.is_empty() {
             arguments.extend(["--cpus".into(), cpus::format_list(&spec.cpus).into()]);
         }
+        let leave_most = leave_most(spec.connections);
+        arguments.extend(["--leave-most-ms".into(), milliseconds(leave_most).into()]);
         arguments.push("--".into());
         arguments.extend(spec.command_line());
-        let mut link = Link::start(arguments)?;
+        let mut link = Link::start(arguments, leave_most)?;
         let pid = match link.wait(SPAWN_MOST)? {
             Some(Event::Spawned { pid }) => pid,
             Some(Event::Failed { message }) => bail!("{}: {message}", spec.name),
@@ -113,13 +129,12 @@ impl Server {
                 spec.name
             ),
         };
-        let mut server = Self { spec, pid, link };
-        server.wait_ready(address)?;
-        Ok(server)
+        Ok(Self { spec, pid, link })
     }
 
     /// Polls more and more rarely, so that a slow start is not made slower.
-    fn wait_ready(&mut self, address: std::net::IpAddr) -> anyhow::Result<()> {
+    fn wait_ready(&mut self) -> anyhow::Result<()> {
+        let address = ports::resolve(&self.spec.host)?;
         let end = Instant::now() + self.spec.start_timeout;
         let mut pause = Duration::from_millis(5);
         loop {
@@ -176,33 +191,45 @@ impl Server {
     /// Ends it and all that it started, and waits until its sockets are gone.
     ///
     /// # Errors
-    /// If a process survives SIGKILL, or `/proc` cannot be read.
+    /// If a process survives SIGKILL, or its sockets cannot be seen.
     pub fn stop(mut self) -> anyhow::Result<StopReport> {
-        let name = &self.spec.name;
-        let (exit, killed) = self
-            .link
-            .stop()
-            .with_context(|| format!("stopping {name}"))?;
-        let ports = self.spec.ports;
-        let mut sockets_left = 0;
-        let mut failure = None;
-        process::wait_until(SOCKETS_MOST, || match sockets::alive(ports) {
-            Ok(sockets) => {
-                sockets_left = sockets.len();
-                sockets_left == 0
-            }
-            Err(error) => {
-                failure = Some(error);
-                true
-            }
-        });
-        match failure {
-            Some(error) => Err(error),
-            None => Ok(StopReport {
-                exit,
-                killed,
-                sockets_left,
-            }),
-        }
+        let (exit, killed) = self.end()?;
+        let sockets_left = wait_for_sockets(self.spec.ports)?;
+        Ok(StopReport {
+            exit,
+            killed,
+            sockets_left,
+        })
     }
+
+    /// Has it end without waiting for that.
+    fn let_go(&mut self) {
+        self.link.let_go();
+    }
+
+    /// Ends it and all that it started. Returns how it ended and who had to be killed.
+    fn end(&mut self) -> anyhow::Result<(String, Vec<String>)> {
+        let name = &self.spec.name;
+        self.link.stop().with_context(|| format!("stopping {name}"))
+    }
+}
+
+/// How long a server of so many connections may take to leave on SIGTERM.
+fn leave_most(connections: u32) -> Duration {
+    // A process that ends closes its sockets one by one, while others do on the same CPUs.
+    keeper::LEAVE_MOST + Duration::from_millis(u64::from(connections) / 20)
+}
+
+fn milliseconds(duration: Duration) -> String {
+    duration.as_millis().to_string()
+}
+
+/// Waits until no socket uses these ports; how many are left, up to a thousand.
+fn wait_for_sockets(ports: PortRange) -> anyhow::Result<usize> {
+    let mut left = Ok(0);
+    process::wait_until(SOCKETS_MOST, || {
+        left = sockets::count_alive(ports, SOCKETS_COUNTED);
+        left.as_ref().map_or(true, |left| *left == 0)
+    });
+    left
 }

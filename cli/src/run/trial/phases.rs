@@ -5,7 +5,7 @@ use crate::driver::{Clients, Halt};
 use crate::observe::{LocalObserver, Observer};
 use crate::progress::Meter;
 use crate::run::verdict;
-use crate::server::Server;
+use crate::server::{Server, Servers};
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 use wsbench_schema::{Phase, PhaseReport, Target, TrialRecord, metric};
@@ -18,7 +18,7 @@ const GRACE: Duration = Duration::from_secs(3);
 pub struct Phases<'a> {
     pub bench: &'a Bench<'a>,
     pub job: &'a Job<'a>,
-    pub server: &'a mut Server,
+    pub servers: &'a mut Servers,
     pub observer: &'a mut LocalObserver,
     pub clients: Clients,
     pub record: &'a mut TrialRecord,
@@ -29,7 +29,7 @@ impl Phases<'_> {
     pub fn all(&mut self) -> Result<(), Stop> {
         let target = Target {
             host: HOST.into(),
-            ports: self.server.ports(),
+            ports: self.servers.ports(),
             path: Target::DEFAULT_PATH.into(),
         };
         let mut last = Phase::Connect;
@@ -39,8 +39,8 @@ impl Phases<'_> {
         self.settle(last, prepared)?;
         loop {
             let next = {
-                let (bench, server) = (self.bench, &mut *self.server);
-                let mut watch = watch(bench, server);
+                let (bench, servers) = (self.bench, &mut *self.servers);
+                let mut watch = watch(bench, servers);
                 self.clients.next_phase(&mut watch)
             };
             match self.settle(last, next)? {
@@ -59,7 +59,7 @@ impl Phases<'_> {
         let title = format!("{}  {phase}", self.job.title);
         let mut meter = Meter::new(title);
         let done = {
-            let mut watch = watch(self.bench, &mut *self.server);
+            let mut watch = watch(self.bench, &mut *self.servers);
             self.clients
                 .go(phase, &mut watch, &mut |progress| meter.update(progress))
         };
@@ -98,10 +98,10 @@ impl Phases<'_> {
     }
 
     fn alive(&mut self, phase: Phase) -> Result<(), Stop> {
-        match exited(self.server) {
+        match self.servers.exited() {
             Some(exit) => Err(Stop::failed(
                 phase.name(),
-                &format!("server {exit} during {phase}"),
+                &format!("{exit} during {phase}"),
             )),
             None => Ok(()),
         }
@@ -115,12 +115,12 @@ impl Phases<'_> {
     }
 }
 
-/// Goes on while the user wants to and the server lives, or died so recently
+/// Goes on while the user wants to and all server processes live, or one died so recently
 /// that the client may still tell what it saw.
-fn watch<'a>(bench: &'a Bench<'_>, server: &'a mut Server) -> impl FnMut() -> ControlFlow<()> {
+fn watch<'a>(bench: &'a Bench<'_>, servers: &'a mut Servers) -> impl FnMut() -> ControlFlow<()> {
     let mut died: Option<Instant> = None;
     move || {
-        if died.is_none() && exited(server).is_some() {
+        if died.is_none() && servers.exited().is_some() {
             died = Some(Instant::now());
         }
         let give_up = died.is_some_and(|died| died.elapsed() > GRACE);
