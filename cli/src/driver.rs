@@ -74,6 +74,7 @@ pub struct Clients {
     processes: Vec<Process>,
     events: Receiver<(usize, Line)>,
     patience: Patience,
+    began_ns: Option<u64>,
 }
 
 /// This program as a client process.
@@ -97,6 +98,7 @@ impl Clients {
             processes: Vec::new(),
             events,
             patience,
+            began_ns: None,
         };
         let count = commands.len();
         for (index, (command, log)) in commands.into_iter().enumerate() {
@@ -109,6 +111,17 @@ impl Clients {
     /// Number of processes.
     pub fn count(&self) -> u32 {
         u32::try_from(self.processes.len()).unwrap_or(u32::MAX)
+    }
+
+    /// Their process ids.
+    pub fn pids(&self) -> Vec<u32> {
+        self.processes.iter().map(Process::pid).collect()
+    }
+
+    /// When the last phase began, if that was a start in step, for which nobody
+    /// moved before: `CLOCK_MONOTONIC`.
+    pub fn began_in_step_ns(&self) -> Option<u64> {
+        self.began_ns
     }
 
     /// Tells every client its share of the load: one for each, in order.
@@ -161,6 +174,7 @@ impl Clients {
         let in_step = self.processes.len() > 1;
         let lead_ns = STEP_LEAD_NS + STEP_LEAD_EACH_NS * self.processes.len() as u64;
         let at_ns = in_step.then(|| monotonic_ns() + lead_ns);
+        self.began_ns = at_ns;
         for index in 0..self.processes.len() {
             self.send(index, &ClientCommand::Go { phase, at_ns })?;
         }
@@ -306,6 +320,13 @@ impl Clients {
                 )));
             }
         }
+    }
+}
+
+impl Drop for Clients {
+    /// Each is waited for when it is dropped; like this they end together.
+    fn drop(&mut self) {
+        self.processes.iter_mut().for_each(Process::kill);
     }
 }
 

@@ -8,7 +8,7 @@ mod noise;
 
 pub use facts::{Limits, Noise};
 pub use fix::{Changed, fix};
-pub use limits::FILES_BESIDES;
+pub use limits::{FILES_BESIDES, KERNEL_BYTES};
 
 use anyhow::bail;
 use serde::Serialize;

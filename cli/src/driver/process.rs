@@ -103,6 +103,18 @@ impl Process {
         })
     }
 
+    /// Its process id.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Kills it, without waiting for its end.
+    pub fn kill(&mut self) {
+        if !matches!(self.child.try_wait(), Ok(Some(_))) {
+            let _ = self.child.kill();
+        }
+    }
+
     /// Whether it has exited, waiting until `deadline` if need be.
     pub fn exit_by(&mut self, deadline: Instant) -> Option<ExitStatus> {
         loop {

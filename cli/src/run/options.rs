@@ -34,6 +34,9 @@ pub struct OptionArgs {
     /// The same of the client [default: auto]
     #[arg(long, value_name = "COUNT", help_heading = "Machine")]
     pub client_processes: Option<Count>,
+    /// Connections above which a subject is first looked at with a few [default: 50000]
+    #[arg(long, hide = true, value_name = "COUNT")]
+    pub pilot_above: Option<u32>,
     /// Measure servers that fail verification too; their rows are marked
     #[arg(long, help_heading = "Server")]
     pub unverified: bool,
@@ -55,6 +58,9 @@ pub struct Options {
     /// Connections that a process can hold on the machine where the run began, so that a
     /// resumed run has as many processes. Not known before the run begins.
     pub each_most: Option<u32>,
+    /// Connections above which what a trial needs of the machine is predicted and watched.
+    /// Says nothing about what is measured, so it is not kept.
+    pub pilot_above: u32,
     /// Whether servers set TCP_NODELAY.
     pub nodelay: bool,
     /// Whether servers that fail verification are measured.
@@ -73,6 +79,7 @@ impl Options {
             server_processes: Count::Auto,
             client_processes: Count::Auto,
             each_most: None,
+            pilot_above: PILOT_ABOVE,
             nodelay: true,
             unverified: false,
             sample_interval,
@@ -90,6 +97,7 @@ impl OptionArgs {
             server_processes: self.server_processes.unwrap_or(base.server_processes),
             client_processes: self.client_processes.unwrap_or(base.client_processes),
             each_most: base.each_most,
+            pilot_above: self.pilot_above.unwrap_or(base.pilot_above),
             nodelay: self.nodelay.unwrap_or(base.nodelay),
             unverified: self.unverified || base.unverified,
             sample_interval: base.sample_interval,
@@ -97,6 +105,8 @@ impl OptionArgs {
     }
 }
 
+/// Fewer connections are no matter for any machine.
+const PILOT_ABOVE: u32 = 50_000;
 /// Name of the setting.
 const EACH_MOST: &str = "process_connections_count";
 
@@ -148,6 +158,7 @@ impl Options {
                 true => Some(setting(plan, EACH_MOST)?),
                 false => None,
             },
+            pilot_above: PILOT_ABOVE,
             nodelay: setting(plan, "nodelay")?,
             unverified: setting(plan, "unverified")?,
             sample_interval: Duration::from_millis(setting(plan, "sample_interval_ms")?),

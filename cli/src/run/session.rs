@@ -12,6 +12,7 @@ use crate::run::interrupt::{EXIT_CODE, Interrupt};
 use crate::run::limits;
 use crate::run::lock::RunLock;
 use crate::run::options::Options;
+use crate::run::pilot::Pilots;
 use crate::run::plan::{self, Planned};
 use crate::run::processes;
 use crate::run::setup::{Request, Setup};
@@ -252,6 +253,7 @@ fn measure(
         cpus: plan.cpus.clone(),
         harness: setup.harness.clone(),
         options: &setup.options,
+        pilots: Pilots::default(),
         interrupt,
     };
     let mut examinations = Examinations::default();

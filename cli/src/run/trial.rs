@@ -4,23 +4,26 @@
 
 mod phases;
 
+use crate::doctor::{Demand, Limits};
 use crate::driver::{Clients, Patience, client_command};
 use crate::observe::LocalObserver;
 use crate::ports;
 use crate::progress::note;
 use crate::root::Root;
 use crate::run::examine::Admission;
+use crate::run::footprint;
 use crate::run::id::Utc;
 use crate::run::interrupt::Interrupt;
 use crate::run::options::Options;
-use crate::run::processes::Processes;
+use crate::run::pilot::Pilots;
+use crate::run::processes::{Count, Processes};
 use crate::run::setup;
 use crate::run::verdict;
 use crate::server::{ServerSpec, Servers, StopReport, numbered};
 use crate::subject::Subject;
 use anyhow::Context as _;
-use phases::Phases;
 pub use phases::exited;
+use phases::{Guard, Phases};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -53,6 +56,8 @@ pub struct Bench<'a> {
     pub harness: String,
     /// What the user chose.
     pub options: &'a Options,
+    /// What its subjects take of the machine.
+    pub pilots: Pilots,
     /// Whether the user wants to stop.
     pub interrupt: &'a Interrupt,
 }
@@ -165,6 +170,10 @@ fn measure(bench: &Bench<'_>, job: &Job<'_>, record: &mut TrialRecord) -> Result
     interruptible(bench)?;
     let stage = "start";
     let processes = bench.options.processes(job.load.connections);
+    let processes = match job.load.connections > bench.options.pilot_above {
+        true => fitting(bench, job, processes)?,
+        false => processes,
+    };
     let argv = job.subject.command(bench.root);
     let ports = u32::from(bench.options.ports) * processes.server;
     let ports = u16::try_from(ports)
@@ -204,6 +213,37 @@ fn measure(bench: &Bench<'_>, job: &Job<'_>, record: &mut TrialRecord) -> Result
         remove_empty(&numbered(&log, index, count));
     }
     result
+}
+
+/// Predicts what the trial takes of the machine, and refuses it if that is not
+/// there. A server that needs more processes than its files do gets them.
+fn fitting(bench: &Bench<'_>, job: &Job<'_>, wanted: Processes) -> Result<Processes, Stop> {
+    let stage = "start";
+    let footprint = bench.pilots.footprint(bench, job.subject, job.load);
+    let footprint = footprint.map_err(|error| {
+        let error = error.context("with a few connections, to see what it takes");
+        Stop::error(stage, &error)
+    })?;
+    let footprint = footprint.ok_or(Stop::Interrupted)?;
+    let found = Limits::read().map_err(|error| Stop::error(stage, &error))?;
+    let mut processes = wanted;
+    if bench.options.server_processes == Count::Auto {
+        let least = footprint.least_servers(job.load.connections.into(), &found);
+        processes.server = processes.server.max(least);
+    }
+    let demand = Demand::of(job.load, bench.options.ports, found.nofile_hard);
+    let peak = footprint.peak(&demand, processes);
+    let memory = bench.machine.memory_bytes;
+    note(format_args!(
+        "{}: {processes}, {} of memory predicted, {} available",
+        job.title,
+        footprint::shown(peak.bytes),
+        footprint::shown(found.available_bytes.unwrap_or(0)),
+    ));
+    match footprint::shortage(&peak, &found, memory, footprint::threads_running()) {
+        Some(reason) => Err(Stop::failed(stage, &reason)),
+        None => Ok(processes),
+    }
 }
 
 fn tell_killed(title: &str, reports: &[StopReport]) {
@@ -255,6 +295,7 @@ fn load(
         observer: &mut observer,
         clients,
         record,
+        guard: Guard::of(bench, job.load),
     };
     trial.record.client_processes = trial.clients.count();
     let result = trial.all();

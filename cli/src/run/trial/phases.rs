@@ -4,15 +4,18 @@ use super::{Bench, HOST, Job, Stop};
 use crate::driver::{Clients, Halt};
 use crate::observe::{LocalObserver, Observer};
 use crate::progress::Meter;
+use crate::run::footprint;
 use crate::run::verdict;
 use crate::server::{Server, Servers};
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
-use wsbench_schema::{Phase, PhaseReport, Target, TrialRecord, metric};
+use wsbench_schema::{Load, Phase, PhaseReport, Target, TrialRecord, metric};
 
 /// How long the client may take to notice that the server is gone, so that what
 /// it measured until then is kept.
 const GRACE: Duration = Duration::from_secs(3);
+/// How often the machine's memory is looked at.
+const LOOK: Duration = Duration::from_millis(250);
 
 /// The phases of one trial and all who take part in them.
 pub struct Phases<'a> {
@@ -22,6 +25,7 @@ pub struct Phases<'a> {
     pub observer: &'a mut LocalObserver,
     pub clients: Clients,
     pub record: &'a mut TrialRecord,
+    pub guard: Guard,
 }
 
 impl Phases<'_> {
@@ -39,8 +43,7 @@ impl Phases<'_> {
         self.settle(last, prepared)?;
         loop {
             let next = {
-                let (bench, servers) = (self.bench, &mut *self.servers);
-                let mut watch = watch(bench, servers);
+                let mut watch = watch(self.bench, self.servers, &mut self.guard);
                 self.clients.next_phase(&mut watch)
             };
             match self.settle(last, next)? {
@@ -55,15 +58,19 @@ impl Phases<'_> {
 
     fn one(&mut self, phase: Phase) -> Result<(), Stop> {
         let begin = self.observer.begin(phase);
-        let begin = begin.map_err(|error| self.unobserved(phase, &error))?;
+        let mut begin = begin.map_err(|error| self.unobserved(phase, &error))?;
         let title = format!("{}  {phase}", self.job.title);
         let mut meter = Meter::new(title);
         let done = {
-            let mut watch = watch(self.bench, &mut *self.servers);
+            let mut watch = watch(self.bench, self.servers, &mut self.guard);
             self.clients
                 .go(phase, &mut watch, &mut |progress| meter.update(progress))
         };
         let end = self.observer.end(phase);
+        // Until clients in step begin, nothing moves.
+        begin.at_ns = begin
+            .at_ns
+            .max(self.clients.began_in_step_ns().unwrap_or(0));
         let reports = self.settle(phase, done)?;
         let report = PhaseReport::merge(&reports)
             .map_err(|error| Stop::failed(phase.name(), &error.to_string()))?;
@@ -90,6 +97,9 @@ impl Phases<'_> {
             if let Err(stop) = self.alive(phase) {
                 return stop;
             }
+            if let Some(reason) = self.guard.reason() {
+                return Stop::failed(phase.name(), &reason);
+            }
             match halt {
                 Halt::Client(reason) => Stop::failed(phase.name(), &reason),
                 Halt::Abandoned => Stop::failed(phase.name(), "given up"),
@@ -115,19 +125,71 @@ impl Phases<'_> {
     }
 }
 
-/// Goes on while the user wants to and all server processes live, or one died so recently
-/// that the client may still tell what it saw.
-fn watch<'a>(bench: &'a Bench<'_>, servers: &'a mut Servers) -> impl FnMut() -> ControlFlow<()> {
+/// Goes on while the user wants to, memory is left, and all server processes live, or one
+/// died so recently that the client may still tell what it saw.
+fn watch<'a>(
+    bench: &'a Bench<'_>,
+    servers: &'a mut Servers,
+    guard: &'a mut Guard,
+) -> impl FnMut() -> ControlFlow<()> {
     let mut died: Option<Instant> = None;
     move || {
         if died.is_none() && servers.exited().is_some() {
             died = Some(Instant::now());
         }
         let give_up = died.is_some_and(|died| died.elapsed() > GRACE);
-        match bench.interrupt.pressed() || give_up {
+        match bench.interrupt.pressed() || give_up || guard.is_low() {
             true => ControlFlow::Break(()),
             false => ControlFlow::Continue(()),
         }
+    }
+}
+
+/// Ends a trial that would use up the machine's memory.
+pub struct Guard {
+    /// Less must not be available; zero watches nothing.
+    floor_bytes: u64,
+    available_bytes: u64,
+    looked: Instant,
+}
+
+impl Guard {
+    /// For a load of many connections; fewer need none.
+    pub fn of(bench: &Bench<'_>, load: &Load) -> Self {
+        let is_needed = load.connections > bench.options.pilot_above;
+        let floor_bytes = match is_needed {
+            true => footprint::floor_bytes(bench.machine.memory_bytes),
+            false => 0,
+        };
+        Self::new(floor_bytes)
+    }
+
+    fn new(floor_bytes: u64) -> Self {
+        Self {
+            floor_bytes,
+            available_bytes: u64::MAX,
+            looked: Instant::now(),
+        }
+    }
+
+    fn is_low(&mut self) -> bool {
+        if self.floor_bytes > 0 && self.looked.elapsed() >= LOOK {
+            self.looked = Instant::now();
+            // Where it cannot be seen, the prediction has to do.
+            self.available_bytes = footprint::available_bytes().unwrap_or(u64::MAX);
+        }
+        self.available_bytes < self.floor_bytes
+    }
+
+    fn reason(&self) -> Option<String> {
+        let (available, floor) = (self.available_bytes, self.floor_bytes);
+        (available < floor).then(|| {
+            format!(
+                "stopped with {} of memory available, which is below the {} that must stay free",
+                footprint::shown(available),
+                footprint::shown(floor),
+            )
+        })
     }
 }
 
@@ -136,5 +198,24 @@ pub fn exited(server: &mut Server) -> Option<String> {
     match server.has_exited() {
         Ok(exit) => exit,
         Err(error) => Some(format!("cannot be watched ({error:#})")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::thread;
+
+    #[test]
+    fn a_trial_ends_before_the_memory_does_and_says_why() {
+        let mut low = Guard::new(u64::MAX);
+        assert_eq!((low.is_low(), low.reason()), (false, None));
+        thread::sleep(LOOK);
+        assert!(low.is_low());
+        let reason = low.reason().unwrap();
+        assert!(reason.starts_with("stopped with "), "{reason}");
+        let mut plenty = Guard::new(1);
+        thread::sleep(LOOK);
+        assert_eq!((plenty.is_low(), plenty.reason()), (false, None));
     }
 }

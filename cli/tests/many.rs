@@ -1,0 +1,111 @@
+//! One load by several client and server processes: nothing is lost in the
+//! split, and one that is lost is named.
+
+mod util;
+
+use std::fs;
+use std::thread;
+use std::time::Duration;
+use util::{
+    Project, Running, add_wrong, alone, clients, descendants, eventually, expect_nothing_left,
+    failure, figure, measure, project, record, servers, signal,
+};
+use wsbench_schema::metric::{
+    CLIENT_CPU, CLIENT_CPUS, CONCURRENCY, CONNECTIONS, DIAL_LATENCY, ECHO_LATENCY, FAILED,
+    NOT_SENT, PLANNED, SENT, SERVER_PROCESSES, SUCCEEDED,
+};
+use wsbench_schema::{Phase, PortRange, decode_histogram};
+
+const BOUND: Duration = Duration::from_secs(30);
+const REAPED: Duration = Duration::from_secs(5);
+
+#[test]
+fn three_clients_and_two_servers_share_a_load_to_the_last_echo() {
+    let _alone = alone();
+    let project = project();
+    add_wrong(&project, "good", "");
+    let record = measure(
+        &project,
+        "good",
+        "-c 31 -n 1001 --warmup 67 --echo-concurrency 29 --dial-concurrency 7 --ports 3 \
+         --client-processes 3 --server-processes 2 --rate --rate-duration 1s --rate-per-connection 3",
+    );
+    assert_eq!((record.client_processes, record.server_processes), (3, 2));
+    let count = |phase, name| figure(&record, phase, name);
+    for (phase, all) in [
+        (Phase::Connect, 31),
+        (Phase::Warmup, 67),
+        (Phase::Echo, 1001),
+    ] {
+        assert_eq!(count(phase, PLANNED), all, "{phase}");
+        assert_eq!(count(phase, SUCCEEDED), all, "{phase}");
+        assert_eq!(count(phase, FAILED), 0, "{phase}");
+        assert_eq!(count(phase, SERVER_PROCESSES), 2);
+    }
+    assert_eq!(count(Phase::Connect, CONCURRENCY), 7);
+    assert_eq!(count(Phase::Echo, CONCURRENCY), 29);
+    for phase in [Phase::Warmup, Phase::Echo, Phase::Rate] {
+        assert_eq!(count(phase, CONNECTIONS), 31, "{phase}");
+    }
+    assert_eq!(count(Phase::Echo, NOT_SENT), 0);
+    assert_eq!(count(Phase::Rate, SUCCEEDED), count(Phase::Rate, SENT));
+    assert!(count(Phase::Rate, SENT) > 0);
+    // All three run on the same CPUs, and each used some.
+    let cpus = record.cpus.client.len() as u64;
+    assert_eq!(count(Phase::Echo, CLIENT_CPUS), cpus);
+    assert!(count(Phase::Echo, CLIENT_CPU) > 0);
+    let samples = |phase: Phase, name| {
+        let text = &record.histograms[&phase.metric(name)];
+        decode_histogram(text).unwrap().len()
+    };
+    assert_eq!(samples(Phase::Connect, DIAL_LATENCY), 31);
+    assert_eq!(samples(Phase::Echo, ECHO_LATENCY), 1001);
+    let ports: PortRange = record.settings["ports"].parse().unwrap();
+    assert_eq!(ports.count(), 6);
+    let report = fs::read_to_string(project.path("output/report/report.md")).unwrap();
+    assert!(report.contains("3 x 2 processes"), "{report}");
+    expect_nothing_left(&project, REAPED);
+}
+
+/// A run that would go on for long, with everything started.
+fn endless(project: &Project) -> Running {
+    add_wrong(project, "good", "");
+    let run = Running::start(
+        project,
+        "run good -c 20 -n 100000000 --client-processes 2 --server-processes 3",
+    );
+    eventually("all processes run", || {
+        clients(project) == 2 && servers(project) == 3
+    });
+    // Their connections too, as far as that can be told from outside.
+    thread::sleep(Duration::from_millis(300));
+    run
+}
+
+/// Kills the second of the processes with this in their command line; the reason of the failed row.
+fn reason_after_killing(project: &Project, what: &str) -> String {
+    let mut run = endless(project);
+    let mut all = descendants(project);
+    all.retain(|(_, line)| line.contains(what) && !line.contains("keeper"));
+    signal(all[1].0, "KILL");
+    let ended = run.expect_end(BOUND);
+    assert_eq!(ended.code, Some(1), "{}{}", ended.stdout, ended.stderr);
+    expect_nothing_left(project, REAPED);
+    failure(&record(project, "good")).1.to_owned()
+}
+
+#[test]
+fn one_killed_server_process_of_three_is_the_trials_failure_with_its_number() {
+    let _alone = alone();
+    let reason = reason_after_killing(&project(), "/misbehave");
+    let named = (1..=3).any(|number| reason.contains(&format!("server process {number} of 3 was")));
+    assert!(named && reason.contains("signal 9"), "{reason}");
+}
+
+#[test]
+fn one_killed_client_process_of_two_is_the_trials_failure_with_its_number() {
+    let _alone = alone();
+    let reason = reason_after_killing(&project(), "client-process");
+    let named = (1..=2).any(|number| reason.contains(&format!("client process {number} of 2 was")));
+    assert!(named && reason.contains("signal 9"), "{reason}");
+}
