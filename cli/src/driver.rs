@@ -22,6 +22,8 @@ const TICK: Duration = Duration::from_millis(100);
 /// Clients in step begin this long after the last of them was told so: time for
 /// each to wake up and read it, one after the other on a CPU that they share.
 const STEP_LEAD_NS: u64 = 50_000_000;
+/// How often the progress of several clients together is told.
+const TELL: Duration = Duration::from_millis(900);
 /// See [`STEP_LEAD_NS`].
 const STEP_LEAD_EACH_NS: u64 = 4_000_000;
 
@@ -180,13 +182,19 @@ impl Clients {
         }
         let mut reports: Vec<Option<PhaseReport>> = vec![None; self.processes.len()];
         let mut shares: Vec<Option<Progress>> = vec![None; self.processes.len()];
+        let mut told: Option<Instant> = None;
         self.expect_all();
         while self.any_pending() {
             let (index, event) = self.event(self.patience.within, watch)?;
             match event {
                 ClientEvent::Progress(share) if share.phase == phase => {
                     shares[index] = Some(share);
-                    progress(sum(phase, &shares));
+                    // Each tells its own about once a second.
+                    let is_due = told.is_none_or(|told| told.elapsed() >= TELL);
+                    if !in_step || (is_due && shares.iter().all(Option::is_some)) {
+                        told = Some(Instant::now());
+                        progress(sum(phase, &shares));
+                    }
                 }
                 ClientEvent::Done {
                     phase: ended,
@@ -197,6 +205,9 @@ impl Clients {
                 }
                 other => return Err(self.fault(index, &other)),
             }
+        }
+        if in_step {
+            progress(sum(phase, &shares));
         }
         Ok(reports.into_iter().flatten().collect())
     }

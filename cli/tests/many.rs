@@ -5,10 +5,10 @@ mod util;
 
 use std::fs;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use util::{
-    Project, Running, add_wrong, alone, clients, descendants, eventually, expect_nothing_left,
-    failure, figure, measure, project, record, servers, signal,
+    Project, Running, add_wrong, alone, clients, descendants, expect_nothing_left, failure, figure,
+    measure, project, records, signal,
 };
 use wsbench_schema::metric::{
     CLIENT_CPU, CLIENT_CPUS, CONCURRENCY, CONNECTIONS, DIAL_LATENCY, ECHO_LATENCY, FAILED,
@@ -16,7 +16,7 @@ use wsbench_schema::metric::{
 };
 use wsbench_schema::{Phase, PortRange, decode_histogram};
 
-const BOUND: Duration = Duration::from_secs(30);
+const BOUND: Duration = Duration::from_secs(60);
 const REAPED: Duration = Duration::from_secs(5);
 
 #[test]
@@ -67,45 +67,52 @@ fn three_clients_and_two_servers_share_a_load_to_the_last_echo() {
     expect_nothing_left(&project, REAPED);
 }
 
-/// A run that would go on for long, with everything started.
-fn endless(project: &Project) -> Running {
-    add_wrong(project, "good", "");
-    let run = Running::start(
-        project,
-        "run good -c 20 -n 100000000 --client-processes 2 --server-processes 3",
-    );
-    eventually("all processes run", || {
-        clients(project) == 2 && servers(project) == 3
-    });
-    // Their connections too, as far as that can be told from outside.
-    thread::sleep(Duration::from_millis(300));
-    run
-}
-
-/// Kills the second of the processes with this in their command line; the reason of the failed row.
-fn reason_after_killing(project: &Project, what: &str) -> String {
-    let mut run = endless(project);
+/// Process ids of those of the project that have this in their command line.
+fn pids(project: &Project, what: &str) -> Vec<u32> {
     let mut all = descendants(project);
     all.retain(|(_, line)| line.contains(what) && !line.contains("keeper"));
-    signal(all[1].0, "KILL");
+    all.iter().map(|(pid, _)| *pid).collect()
+}
+
+#[test]
+fn one_killed_process_of_several_is_the_trials_failure_with_its_number() {
+    let _alone = alone();
+    let project = project();
+    add_wrong(&project, "good", "");
+    let mut run = Running::start(
+        &project,
+        "run good -c 20 -n 100000000 --client-processes 2 --server-processes 3 --rounds 2",
+    );
+    let mut killed = Vec::new();
+    // A trial each. The servers of the second are new ones.
+    for what in ["/misbehave", "client-process"] {
+        let start = Instant::now();
+        loop {
+            let servers = pids(&project, "/misbehave");
+            let is_new = servers.iter().all(|server| !killed.contains(server));
+            if clients(&project) == 2 && servers.len() == 3 && is_new {
+                // Their connections too, as far as that can be told from outside.
+                thread::sleep(Duration::from_millis(300));
+                killed = servers;
+                signal(pids(&project, what)[1], "KILL");
+                break;
+            }
+            assert!(start.elapsed() < BOUND, "never began: {}", run.said());
+            thread::sleep(Duration::from_millis(10));
+        }
+    }
     let ended = run.expect_end(BOUND);
     assert_eq!(ended.code, Some(1), "{}{}", ended.stdout, ended.stderr);
-    expect_nothing_left(project, REAPED);
-    failure(&record(project, "good")).1.to_owned()
-}
-
-#[test]
-fn one_killed_server_process_of_three_is_the_trials_failure_with_its_number() {
-    let _alone = alone();
-    let reason = reason_after_killing(&project(), "/misbehave");
-    let named = (1..=3).any(|number| reason.contains(&format!("server process {number} of 3 was")));
-    assert!(named && reason.contains("signal 9"), "{reason}");
-}
-
-#[test]
-fn one_killed_client_process_of_two_is_the_trials_failure_with_its_number() {
-    let _alone = alone();
-    let reason = reason_after_killing(&project(), "client-process");
-    let named = (1..=2).any(|number| reason.contains(&format!("client process {number} of 2 was")));
-    assert!(named && reason.contains("signal 9"), "{reason}");
+    let records = records(&project);
+    let reasons: Vec<&str> = records.iter().map(|record| failure(record).1).collect();
+    let [server, client] = reasons[..] else {
+        panic!("{reasons:?}");
+    };
+    let is_named = |reason: &str, side: &str, of: u32| {
+        let names = (1..=of).map(|number| format!("{side} process {number} of {of} was "));
+        names.into_iter().any(|name| reason.starts_with(&name)) && reason.contains("signal 9")
+    };
+    assert!(is_named(server, "server", 3), "{server}");
+    assert!(is_named(client, "client", 2), "{client}");
+    expect_nothing_left(&project, REAPED);
 }
