@@ -217,6 +217,28 @@ fn a_stall_shows_in_intended_time_and_not_in_actual_time() {
 }
 
 #[test]
+fn a_limit_is_of_what_is_due_and_what_a_stall_held_up_is_sent_behind_it() {
+    let began = Arc::new(std::sync::Mutex::new(None));
+    let target = server(move |stream, _, first, payload| {
+        let began = *began.lock().unwrap().get_or_insert_with(Instant::now);
+        let (stall, resume) = (Duration::from_millis(100), Duration::from_millis(600));
+        let since = began.elapsed();
+        if (stall..resume).contains(&since) {
+            sleep(resume - since);
+        }
+        answer(stream, first, payload)
+    });
+    let mut load = messages(10, 50, 2);
+    let rate = load.rate.as_mut().unwrap();
+    (rate.limit_per_s, rate.timeout_ms) = (100, 5000);
+    let rate = run(load, &target).remove(&Phase::Rate).unwrap();
+    expect(&rate, 100, &[]);
+    assert_eq!(metric(&rate, "shortfall_count"), 0);
+    // Fifty were due during the stall, of which twenty were in the windows.
+    assert!(metric(&rate, "late_count") >= 15, "{:?}", rate.metrics);
+}
+
+#[test]
 fn what_a_mute_server_leaves_unsent_is_a_shortfall() {
     let rate = run(messages(5, 100, 2), &server(|_, _, _, _| true))
         .remove(&Phase::Rate)

@@ -82,7 +82,7 @@ pub struct LoadArgs {
     /// Messages in flight on a connection; 0: 16 batches [default: 0]
     #[arg(long, value_name = "COUNT", help_heading = RATE)]
     pub rate_window: Option<u32>,
-    /// Messages a second in all; 0: no limit [default: 50000, or 0 with --rate-per-connection]
+    /// Messages that become due a second in all; 0: no limit [default: 50000, or 0 with --rate-per-connection]
     #[arg(long, value_name = "PER_SECOND", help_heading = RATE)]
     pub rate_limit: Option<u64>,
     /// How long an answer is waited for [default: 10s]
