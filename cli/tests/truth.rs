@@ -8,11 +8,11 @@ use util::{
     add_wrong, alone_at_rest, expect_exit_code, failed, failure, figure, is_client_bound, log,
     measure, measure_faulty, project, quantile_ns, record,
 };
-use wsbench_schema::mark::{UNVERIFIED, client_busy_permille, server_busy_permille};
+use wsbench_schema::mark::{LITTLES_LAW, UNVERIFIED, client_busy_permille, server_busy_permille};
 use wsbench_schema::metric::{
-    ACTUAL_LATENCY, CONNECTIONS_LOST, DRAIN, ECHO_LATENCY, ELAPSED, FAILED, INTENDED_LATENCY,
-    NOT_SENT, PLANNED, RETRIED, SENT, SERVER_CPU, SERVER_RSS_END, SERVER_RSS_SERIES,
-    SERVER_RSS_START, SHORTFALL, SUCCEEDED,
+    ACTUAL_LATENCY, CONNECTIONS_LOST, DIAL_LATENCY, DRAIN, ECHO_LATENCY, ELAPSED, FAILED,
+    INTENDED_LATENCY, LISTEN_DROPS, LISTEN_OVERFLOWS, NOT_SENT, PLANNED, RETRIED, SENT, SERVER_CPU,
+    SERVER_RSS_END, SERVER_RSS_SERIES, SERVER_RSS_START, SHORTFALL, SUCCEEDED,
 };
 use wsbench_schema::{Phase, TrialRecord};
 
@@ -182,6 +182,55 @@ fn a_refused_handshake_is_a_failed_connection_with_its_cause() {
         assert!(reason.contains(&format!("{cause} 4")), "{reason}");
         assert!(record.marks.contains_key(UNVERIFIED), "{name}");
     }
+}
+
+/// One half of the connections answers at once, the other after 10 ms. Each of the
+/// client's two threads has half of the echoes, so most of the time only one of two is in flight.
+#[test]
+fn a_loop_that_was_half_empty_is_marked_and_a_full_one_is_not() {
+    let _alone = alone_at_rest();
+    let project = project();
+    let halves = "first=${4%-*}; last=${4#*-}\n\
+                  \"$MISBEHAVE\" --ports \"$first\" & quick=$!\n\
+                  \"$MISBEHAVE\" --ports \"$last\" --only-bytes 1000 --sleep-us 10000 & slow=$!\n\
+                  trap 'kill $quick $slow' TERM\n\
+                  wait; wait";
+    project.script("uneven", halves);
+    add_wrong(&project, "even", "--sleep-us 10000");
+    let load = "--ports 2 -c 2 -n 240 --client-cpus 0,1";
+    expect_exit_code(0, &project, &format!("run uneven even {load}"));
+    let (uneven, even) = (record(&project, "uneven"), record(&project, "even"));
+    assert!(!even.marks.contains_key(LITTLES_LAW), "{:?}", even.marks);
+    let elapsed = figure(&uneven, Phase::Echo, ELAPSED);
+    assert!(elapsed > 1_200 * MILLISECOND, "{elapsed} ns");
+    let reason = &uneven.marks[LITTLES_LAW];
+    assert!(
+        reason.starts_with("echo: TPS x mean latency is 1."),
+        "{reason}"
+    );
+}
+
+#[test]
+fn dials_that_a_full_listen_queue_dropped_are_told() {
+    let _alone = alone_at_rest();
+    let project = project();
+    add_wrong(&project, "deaf", "--backlog 1 --accept-stall-ms 300");
+    add_wrong(&project, "plain", "");
+    expect_exit_code(0, &project, "run deaf plain --ports 1 -c 6 -n 60");
+    let count = |name, metric| figure(&record(&project, name), Phase::Connect, metric);
+    assert!(count("deaf", LISTEN_OVERFLOWS) >= 1);
+    assert!(count("deaf", LISTEN_DROPS) >= count("deaf", LISTEN_OVERFLOWS));
+    assert_eq!(count("plain", LISTEN_OVERFLOWS), 0);
+    assert_eq!(count("deaf", SUCCEEDED), 6);
+    let slowest = quantile_ns(&record(&project, "deaf"), Phase::Connect, DIAL_LATENCY, 1.0);
+    assert!(slowest > 900 * MILLISECOND, "{slowest} ns");
+    let report = project.path("output/report/connections.md");
+    let report = std::fs::read_to_string(report).unwrap();
+    assert!(
+        report.contains("deaf: the listen queue overflowed "),
+        "{report}"
+    );
+    assert!(!report.contains("plain: the listen queue"), "{report}");
 }
 
 #[test]

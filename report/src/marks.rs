@@ -3,7 +3,7 @@
 
 use crate::row::Row;
 use std::collections::{BTreeMap, BTreeSet};
-use wsbench_schema::{TrialRecord, mark, metric};
+use wsbench_schema::{Phase, TrialRecord, mark, metric};
 
 /// One mark of one row.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -78,15 +78,24 @@ fn client_bound(row: &Row<'_>) -> Vec<Flag> {
 }
 
 /// The marks that stand in the records. `client_bound` is not read from there,
-/// because it differs from phase to phase.
+/// because it differs from phase to phase; Little's law is about the echo phase.
 fn recorded(row: &Row<'_>) -> BTreeSet<Flag> {
     let trials = row.subject.completed.iter();
     trials
         .flat_map(|trial| &trial.marks)
-        .filter(|(name, _)| *name != mark::CLIENT_BOUND)
+        .filter(|(name, _)| match name.as_str() {
+            mark::CLIENT_BOUND => false,
+            mark::LITTLES_LAW => row.phase == Phase::Echo,
+            _ => true,
+        })
         .map(|(name, reason)| match name.as_str() {
             mark::SHARED_CPUS => Flag::new("S", format!("server and client shared CPUs: {reason}")),
             mark::UNVERIFIED => Flag::new("U", format!("timed although unverified: {reason}")),
+            mark::LITTLES_LAW => {
+                let meaning =
+                    "TPS and latency do not fit each other (Little's law): compare neither";
+                Flag::new("I", format!("{meaning}: {reason}"))
+            }
             mark::CONNECTIONS_LOST => Flag::new("L", format!("connections were lost: {reason}")),
             other => Flag::new(other, reason.as_str()),
         })
@@ -128,7 +137,6 @@ mod tests {
     use super::*;
     use crate::example;
     use crate::section::Subject;
-    use wsbench_schema::Phase;
 
     fn row<'a>(subject: &'a Subject, trial: &'a TrialRecord, phase: Phase) -> Row<'a> {
         Row {
@@ -174,6 +182,15 @@ mod tests {
         trial
             .marks
             .insert(mark::CLIENT_BOUND.into(), "echo only".into());
+        assert_eq!(symbols_of(&[trial], Phase::Rate), "");
+    }
+
+    #[test]
+    fn littles_law_is_about_the_echo_phase_alone() {
+        let mut trial = example::trial("axum", 1);
+        let reason = "5.0 in flight, where 9.0 to 10.0 should be";
+        trial.marks.insert(mark::LITTLES_LAW.into(), reason.into());
+        assert_eq!(symbols_of(&[trial.clone()], Phase::Echo), "I");
         assert_eq!(symbols_of(&[trial], Phase::Rate), "");
     }
 

@@ -37,7 +37,12 @@ pub fn of_section(section: &Section) -> Vec<String> {
 
 /// What went wrong in the rounds that count.
 pub fn losses(row: &Row<'_>) -> impl Iterator<Item = String> + use<> {
-    let told = [failures(row), retries(row), lost_connections(row)];
+    let told = [
+        failures(row),
+        retries(row),
+        listen_queue(row),
+        lost_connections(row),
+    ];
     told.into_iter().flatten()
 }
 
@@ -96,6 +101,30 @@ fn retries(row: &Row<'_>) -> Option<String> {
     let causes = list(&causes(row, "retried_"));
     let name = &row.subject.name;
     (retried > 0).then(|| format!("{name}: {retried} attempts repeated ({causes})."))
+}
+
+/// What the kernel did to dials, which neither side sees but in the latencies.
+fn listen_queue(row: &Row<'_>) -> Option<String> {
+    let overflows = counted(row, metric::LISTEN_OVERFLOWS);
+    let others = counted(row, metric::LISTEN_DROPS).saturating_sub(overflows);
+    let name = &row.subject.name;
+    let times = |count: u64| match count {
+        1 => "once".to_owned(),
+        count => format!("{count} times"),
+    };
+    let what = match (overflows, others) {
+        (0, 0) => return None,
+        (0, others) => format!("the kernel dropped a connection request {}", times(others)),
+        (overflows, 0) => format!("the listen queue overflowed {}", times(overflows)),
+        (overflows, others) => format!(
+            "the listen queue overflowed {}, and the kernel dropped a connection request {} for another reason",
+            times(overflows),
+            times(others)
+        ),
+    };
+    Some(format!(
+        "{name}: {what}: dials were retried by the kernel after 1 s and 3 s."
+    ))
 }
 
 fn lost_connections(row: &Row<'_>) -> Option<String> {
@@ -195,6 +224,29 @@ mod tests {
                 "not measured: floor",
             ]
         );
+    }
+
+    #[test]
+    fn an_overflowing_listen_queue_is_told_where_dials_are() {
+        let tell = |overflows, drops, phase| {
+            let figures = [
+                ("listen_overflows_count", overflows),
+                ("listen_drops_count", drops),
+            ];
+            let trial = with(example::trial("axum", 1), Phase::Connect, &figures);
+            notes(&["axum"], &[trial], phase).join(" ")
+        };
+        assert_eq!(
+            tell(12, 12, Phase::Connect),
+            "axum: the listen queue overflowed 12 times: dials were retried by the kernel after 1 s and 3 s."
+        );
+        assert!(tell(1, 3, Phase::Connect).contains("overflowed once, and the kernel dropped"));
+        assert!(
+            tell(0, 1, Phase::Connect)
+                .starts_with("axum: the kernel dropped a connection request once")
+        );
+        assert_eq!(tell(0, 0, Phase::Connect), "");
+        assert_eq!(tell(5, 5, Phase::Echo), "");
     }
 
     #[test]

@@ -5,6 +5,7 @@ use crate::SamplerError;
 use std::fs::File;
 use std::io::{ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
+use wsbench_schema::ListenQueue;
 
 /// One process, from `/proc/PID/stat`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,6 +74,31 @@ pub(crate) fn resident_pages(pid: u32, buffer: &mut Vec<u8>) -> Result<Option<u6
         Some(pages) => Ok(Some(pages)),
         None => Err(failed(&path, "not the fields that Linux writes")),
     }
+}
+
+/// What the kernel dropped of the connection requests in the network namespace of
+/// a process; `None` if it does not count them.
+pub(crate) fn listen_queue(
+    pid: u32,
+    buffer: &mut Vec<u8>,
+) -> Result<Option<ListenQueue>, SamplerError> {
+    let found = read(&file(pid, "net/netstat"), buffer)?;
+    Ok(found.then(|| parse_listen_queue(buffer)).flatten())
+}
+
+/// Pairs of lines with the same beginning: names, then values.
+fn parse_listen_queue(netstat: &[u8]) -> Option<ListenQueue> {
+    let text = std::str::from_utf8(netstat).ok()?;
+    let mut lines = text.lines().filter_map(|line| line.strip_prefix("TcpExt:"));
+    let (names, values) = (lines.next()?, lines.next()?);
+    let value = |wanted: &str| {
+        let place = names.split_whitespace().position(|name| name == wanted)?;
+        values.split_whitespace().nth(place)?.parse().ok()
+    };
+    Some(ListenQueue {
+        overflows: value("ListenOverflows")?,
+        drops: value("ListenDrops")?,
+    })
 }
 
 fn file(pid: u32, name: &str) -> PathBuf {
@@ -166,6 +192,23 @@ mod tests {
             .unwrap();
         assert_eq!(own.parent, std::os::unix::process::parent_id());
         assert!(own.threads >= 2, "libtest runs tests in a thread");
+    }
+
+    #[test]
+    fn dropped_connection_requests_are_found_by_name() {
+        let text =
+            b"TcpExt: SyncookiesSent ListenOverflows ListenDrops TCPHPHits\nTcpExt: 1 22 333 4\n\
+                     IpExt: ListenDrops\nIpExt: 9\n";
+        let (overflows, drops) = (22, 333);
+        let expected = ListenQueue { overflows, drops };
+        assert_eq!(parse_listen_queue(text), Some(expected));
+        assert_eq!(parse_listen_queue(b"TcpExt: A B\nTcpExt: 1 2\n"), None);
+        assert_eq!(
+            parse_listen_queue(b"TcpExt: ListenOverflows ListenDrops\n"),
+            None
+        );
+        let here = listen_queue(std::process::id(), &mut Vec::new()).unwrap();
+        assert!(here.is_some_and(|here| here.drops >= here.overflows));
     }
 
     #[test]

@@ -89,6 +89,7 @@ impl Tree {
     /// least what it had used at its last edge stays in the sum, even if nobody
     /// waited for it. `at_ns` is read just before the clocks. `rss_bytes` counts a page shared by
     /// two members twice. A member that vanishes during the reading is left out.
+    /// `listen_queue` is that of the first root's network namespace.
     ///
     /// # Errors
     /// [`SamplerError::Gone`] if a root has ended, or if `/proc` cannot be read.
@@ -104,6 +105,7 @@ impl Tree {
             rss_bytes: 0,
             processes: 0,
             threads: 0,
+            listen_queue: None,
         };
         let mut reaped_ticks = 0;
         for stat in &found {
@@ -123,6 +125,9 @@ impl Tree {
             edge.rss_bytes += pages.unwrap_or(0) * page_bytes;
         }
         edge.cpu_ns += self.settle(members, clock::ticks_ns(reaped_ticks));
+        if let Some(root) = self.roots.first() {
+            edge.listen_queue = procfs::listen_queue(root.pid, &mut self.buffer)?;
+        }
         Ok(edge)
     }
 

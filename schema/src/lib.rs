@@ -27,7 +27,7 @@ pub use load::{DialLoad, EchoLoad, Load, MessageKind, RateLoad};
 pub use machine::{CpuMap, Machine};
 pub use merge::MergeError;
 pub use metric::Phase;
-pub use observe::{Edge, Sample, Series};
+pub use observe::{Edge, ListenQueue, Sample, Series};
 pub use random::SplitMix64;
 pub use record::{Outcome, RecordError, RunPlan, SCHEMA_VERSION, SubjectId, TrialRecord};
 pub use target::{PortRange, PortRangeError, Target, TargetError};

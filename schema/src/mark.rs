@@ -1,6 +1,10 @@
 //! Marks: what a reader must know about a row before comparing it.
 
-use crate::metric::{CLIENT_CPU, CLIENT_CPUS, ELAPSED, Phase, SERVER_CPU, SERVER_CPUS};
+use crate::EchoLoad;
+use crate::metric::{
+    CLIENT_CPU, CLIENT_CPUS, CONCURRENCY, CONNECTIONS_LOST as LOST, ELAPSED, FAILED, Phase,
+    SERVER_CPU, SERVER_CPUS, SUCCEEDED,
+};
 use std::collections::BTreeMap;
 
 /// The client's CPUs were busy while the server's were not: the row shows the
@@ -12,6 +16,8 @@ pub const SHARED_CPUS: &str = "shared_cpus";
 pub const UNVERIFIED: &str = "unverified";
 /// The server closed connections that it should have kept.
 pub const CONNECTIONS_LOST: &str = "connections_lost";
+/// TPS x mean latency is not what was to be in flight; see [`InFlight`].
+pub const LITTLES_LAW: &str = "littles_law";
 
 /// Client busy at least this much, in thousandths, ...
 pub const CLIENT_BUSY_PERMILLE: u64 = 950;
@@ -49,9 +55,155 @@ pub fn client_bound(metrics: &BTreeMap<String, u64>, phase: Phase) -> Option<boo
     Some(client >= CLIENT_BUSY_PERMILLE && server < SERVER_BUSY_PERMILLE)
 }
 
+/// Echoes in flight on average, which by Little's law are TPS x mean latency,
+/// and between which bounds they must be.
+///
+/// The client keeps `concurrency` in flight. What is missing when the phase begins
+/// (the first are sent one after another) and ends (the last are answered one
+/// after another) is together no more than one mean latency of a server that
+/// serves evenly. A lost connection may leave its place empty, and a failed echo has
+/// its place for at most the timeout without having a latency.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct InFlight {
+    /// Successes x mean latency / time to the last success.
+    pub found: f64,
+    /// At least; zero where the lower bound is not applied.
+    pub least: f64,
+    /// At most.
+    pub most: f64,
+}
+
+/// The lower bound is applied to phases of at least this time, ...
+pub const IN_FLIGHT_ELAPSED_MIN_NS: u64 = 1_000_000_000;
+/// ... which are this many times as long as the mean latency.
+pub const IN_FLIGHT_TURNS_MIN: f64 = 10.0;
+/// How far beyond its bounds what was found may be, in percent of the bound.
+pub const IN_FLIGHT_TOLERANCE_PERCENT: f64 = 5.0;
+
+impl InFlight {
+    /// In an echo phase; `None` if it was not measured. A limit a second leaves fewer
+    /// in flight, so that there is no lower bound.
+    #[must_use]
+    #[expect(clippy::cast_precision_loss, reason = "percents are compared")]
+    pub fn of(metrics: &BTreeMap<String, u64>, load: &EchoLoad, mean_ns: f64) -> Option<Self> {
+        let figure = |name| metrics.get(&Phase::Echo.metric(name)).map(|n| *n as f64);
+        let (elapsed_ns, succeeded) = (figure(ELAPSED)?, figure(SUCCEEDED)?);
+        let most = figure(CONCURRENCY)?;
+        if elapsed_ns == 0.0 || succeeded == 0.0 || most == 0.0 {
+            return None;
+        }
+        let timeout_ns = load.timeout_ms as f64 * 1e6;
+        let failed = figure(FAILED).unwrap_or(0.0) * timeout_ns / elapsed_ns;
+        let empty = most * mean_ns / elapsed_ns + failed + figure(LOST).unwrap_or(0.0);
+        let is_long = elapsed_ns >= IN_FLIGHT_ELAPSED_MIN_NS as f64
+            && elapsed_ns >= IN_FLIGHT_TURNS_MIN * mean_ns;
+        let least = match is_long && load.limit_per_s == 0 {
+            true => (most - empty).max(0.0),
+            false => 0.0,
+        };
+        Some(Self {
+            found: succeeded * mean_ns / elapsed_ns,
+            least,
+            most,
+        })
+    }
+
+    /// Whether TPS and latency fit each other.
+    #[must_use]
+    pub fn holds(&self) -> bool {
+        let tolerance = IN_FLIGHT_TOLERANCE_PERCENT / 100.0;
+        self.found >= self.least * (1.0 - tolerance) && self.found <= self.most * (1.0 + tolerance)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const ECHO: EchoLoad = EchoLoad {
+        echoes: 0,
+        duration_ms: None,
+        concurrency: 0,
+        limit_per_s: 0,
+        timeout_ms: 5000,
+        warmup_echoes: 0,
+    };
+
+    /// So many echoes in `ms`, and their mean latency in milliseconds.
+    fn in_flight(ms: u64, echoes: u64, mean_ms: f64, more: &[(&str, u64)]) -> InFlight {
+        let figures = [
+            (ELAPSED, ms * 1_000_000),
+            (SUCCEEDED, echoes),
+            (CONCURRENCY, 1000),
+        ];
+        let figures = figures.iter().chain(more);
+        let figures = figures.map(|(name, n)| (Phase::Echo.metric(name), *n));
+        InFlight::of(&figures.collect(), &ECHO, mean_ms * 1e6).unwrap()
+    }
+
+    #[test]
+    fn a_full_closed_loop_obeys_littles_law() {
+        // 1,000 in flight for 2 s, 100 ms each, but for what begin and end leave empty.
+        for echoes in [20_000, 19_000] {
+            let found = in_flight(2000, echoes, 100.0, &[]);
+            assert!(found.holds(), "{found:?}");
+        }
+        assert_eq!(in_flight(2000, 20_000, 100.0, &[]).found, 1000.0);
+    }
+
+    #[test]
+    fn fewer_or_more_in_flight_than_there_can_be_are_found() {
+        // Latencies that leave out half of the waiting; places that stood empty;
+        // latencies longer than all the time there was.
+        for (echoes, mean_ms) in [(20_000, 50.0), (18_000, 100.0), (20_000, 106.0)] {
+            let found = in_flight(2000, echoes, mean_ms, &[]);
+            assert!(!found.holds(), "{found:?}");
+        }
+    }
+
+    #[test]
+    fn the_lower_bound_is_not_for_short_phases_or_limited_ones() {
+        // 10 ms each in 0.99 s; 110 ms each in 1 s; both a tenth of what it should be.
+        for (ms, mean_ms) in [(990, 10.0), (1000, 110.0)] {
+            let echoes = (ms as f64 * 100.0 / mean_ms) as u64;
+            let found = in_flight(ms, echoes, mean_ms, &[]);
+            assert!(found.holds() && found.least == 0.0, "{found:?}");
+            let many = in_flight(ms, echoes * 11, mean_ms, &[]);
+            assert!(!many.holds(), "{many:?}");
+        }
+        let (ms, echoes, mean_ms) = (1000, 10_000, 10.0);
+        assert!(!in_flight(ms, echoes, mean_ms, &[]).holds());
+        let limited = EchoLoad {
+            limit_per_s: 10_000,
+            ..ECHO
+        };
+        let figures = [
+            (ELAPSED, 1_000_000_000),
+            (SUCCEEDED, 10_000),
+            (CONCURRENCY, 1000),
+        ];
+        let figures = figures
+            .map(|(name, n)| (Phase::Echo.metric(name), n))
+            .into();
+        assert!(InFlight::of(&figures, &limited, 1e7).unwrap().holds());
+    }
+
+    #[test]
+    fn what_failed_and_what_was_lost_is_allowed_for_and_nothing_more() {
+        // 150 of 1,000 places were empty all the time.
+        let found = |more: &[(&str, u64)]| in_flight(2000, 170_000, 10.0, more);
+        assert!(!found(&[]).holds());
+        assert!(found(&[(LOST, 150)]).holds());
+        assert!(!found(&[(LOST, 50)]).holds());
+        // A failed echo is in flight for 5 s of 2 s.
+        assert!(found(&[(FAILED, 60)]).holds());
+        assert!(!found(&[(FAILED, 20)]).holds());
+    }
+
+    #[test]
+    fn without_an_answer_there_is_nothing_in_flight_to_judge() {
+        assert_eq!(InFlight::of(&BTreeMap::new(), &ECHO, 1.0), None);
+    }
 
     fn busy(client_cpu_ns: u64, server_cpu_ns: u64) -> BTreeMap<String, u64> {
         let pairs = [

@@ -127,6 +127,13 @@ pub const SERVER_PROCESSES: &str = "server_processes_count";
 /// Threads of the server's tree at the end of the phase.
 pub const SERVER_THREADS: &str = "server_threads_count";
 
+// From the observer of the server, connect phase; see `observe::ListenQueue`.
+
+/// Connection requests dropped because the queue of connections to be accepted was full.
+pub const LISTEN_OVERFLOWS: &str = "listen_overflows_count";
+/// Connection requests dropped for any reason, [`LISTEN_OVERFLOWS`] among them.
+pub const LISTEN_DROPS: &str = "listen_drops_count";
+
 // Histograms.
 
 /// Connect phase: each successful attempt, from `connect` to a verified handshake.

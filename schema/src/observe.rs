@@ -16,6 +16,19 @@ pub struct Edge {
     pub processes: u32,
     /// Threads in the tree.
     pub threads: u32,
+    /// Of the kernel; `None` if it does not tell.
+    pub listen_queue: Option<ListenQueue>,
+}
+
+/// Connection requests that the kernel dropped since it started, for all sockets
+/// of the network namespace that the server is in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ListenQueue {
+    /// `ListenOverflows`: the queue of connections to be accepted was full.
+    pub overflows: u64,
+    /// `ListenDrops`: for any reason, the overflows among them.
+    pub drops: u64,
 }
 
 /// One reading of the series between two edges.

@@ -188,6 +188,20 @@ impl TrialRecord {
         for (name, value) in figures {
             self.metrics.insert(phase.metric(name), value);
         }
+        if let (Phase::Connect, Some(before), Some(after)) =
+            (phase, start.listen_queue, end.listen_queue)
+        {
+            let since = |before: u64, after: u64| after.saturating_sub(before);
+            for (name, value) in [
+                (
+                    metric::LISTEN_OVERFLOWS,
+                    since(before.overflows, after.overflows),
+                ),
+                (metric::LISTEN_DROPS, since(before.drops, after.drops)),
+            ] {
+                self.metrics.insert(phase.metric(name), value);
+            }
+        }
         let cpu = Series::of(samples, |sample| sample.cpu_millipercent);
         let rss = Series::of(samples, |sample| sample.rss_bytes);
         self.series

@@ -58,6 +58,9 @@ fn run(switches: &Switches) -> io::Result<ExitCode> {
                 let address = format!("{}:{port}", switches.host);
                 io::Error::new(error.kind(), format!("cannot listen on {address}: {error}"))
             })?;
+            if let Some(backlog) = switches.backlog {
+                rustix::net::listen(&listener, backlog)?;
+            }
             let faults = Arc::clone(&faults);
             thread::spawn(move || accept(&listener, &faults));
         }
@@ -95,6 +98,7 @@ fn leave_on_sigterm(ignore: bool, log: Arc<Log>) -> io::Result<()> {
 }
 
 fn accept(listener: &TcpListener, faults: &Arc<Faults>) {
+    let mut stall = Some(Duration::from_millis(faults.switches.accept_stall_ms));
     for stream in listener.incoming() {
         let Ok(stream) = stream else {
             // Out of files: the connection waits in the kernel.
@@ -106,5 +110,6 @@ fn accept(listener: &TcpListener, faults: &Arc<Faults>) {
             // A connection that ends in an error ends; that is all a peer can see of it.
             let _ = connection::serve(&stream, &faults);
         });
+        thread::sleep(stall.take().unwrap_or_default());
     }
 }

@@ -65,6 +65,12 @@ pub struct Switches {
     /// Read but never answer after N echoes; 0 = from the start.
     #[arg(long)]
     pub mute_after: Option<u64>,
+    /// Connections that may wait to be accepted, and one more.
+    #[arg(long)]
+    pub backlog: Option<i32>,
+    /// Once, after the first connection: accept no other for that long.
+    #[arg(long, default_value_t = 0)]
+    pub accept_stall_ms: u64,
     /// Run without listening.
     #[arg(long)]
     pub no_listen: bool,

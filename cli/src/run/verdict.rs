@@ -3,10 +3,10 @@
 
 use crate::cpus;
 use wsbench_schema::mark::{
-    CLIENT_BOUND, CONNECTIONS_LOST, SHARED_CPUS, client_bound, client_busy_permille,
-    server_busy_permille,
+    CLIENT_BOUND, CONNECTIONS_LOST, InFlight, LITTLES_LAW, SHARED_CPUS, client_bound,
+    client_busy_permille, server_busy_permille,
 };
-use wsbench_schema::{Outcome, Phase, PhaseReport, TrialRecord, metric};
+use wsbench_schema::{Outcome, Phase, PhaseReport, TrialRecord, decode_histogram, metric};
 
 /// Why a phase in which nothing succeeded makes the trial a failure.
 pub fn nothing_succeeded(phase: Phase, report: &PhaseReport) -> Option<String> {
@@ -79,6 +79,24 @@ pub fn add_marks(record: &mut TrialRecord) {
     if let Some(reason) = connections_lost(record) {
         record.marks.insert(CONNECTIONS_LOST.into(), reason);
     }
+    if let Some(reason) = littles_law(record) {
+        record.marks.insert(LITTLES_LAW.into(), reason);
+    }
+}
+
+/// Why TPS and latency of the echo phase do not fit each other, if so.
+fn littles_law(record: &TrialRecord) -> Option<String> {
+    let name = Phase::Echo.metric(metric::ECHO_LATENCY);
+    // One that cannot be read is an error of the report.
+    let latency = decode_histogram(record.histograms.get(&name)?).ok()?;
+    let load = record.load.echo.as_ref()?;
+    let in_flight = InFlight::of(&record.metrics, load, latency.mean())?;
+    let InFlight { found, least, most } = in_flight;
+    (!in_flight.holds()).then(|| {
+        format!(
+            "echo: TPS x mean latency is {found:.1} in flight, where {least:.1} to {most:.1} should be"
+        )
+    })
 }
 
 /// `rate: 20 of 20 connections closed by the server`, for each phase that lost
@@ -172,6 +190,7 @@ mod tests {
     use super::*;
     use crate::run::testing::{plan, record};
     use wsbench_schema::metric::failed_by;
+    use wsbench_schema::{encode_histogram, latency_histogram};
 
     fn report(metrics: &[(String, u64)]) -> PhaseReport {
         PhaseReport {
@@ -268,6 +287,27 @@ mod tests {
             trial.marks[CONNECTIONS_LOST],
             "warmup: 3 connections closed by the server or given up after a failure; \
              rate: 20 of 20 connections closed by the server"
+        );
+    }
+
+    #[test]
+    fn a_loop_that_was_not_full_is_marked() {
+        let mut trial = record(&plan("a"), "axum", 1);
+        // 1,000 echoes in 10 s: 100 in flight if each takes a second.
+        let concurrency = Phase::Echo.metric(metric::CONCURRENCY);
+        trial.metrics.insert(concurrency, 100);
+        for (latency_ns, marked) in [(1_000_000_000, false), (500_000_000, true)] {
+            let mut latencies = latency_histogram();
+            latencies.record_n(latency_ns, 1000).unwrap();
+            let name = Phase::Echo.metric(metric::ECHO_LATENCY);
+            let text = encode_histogram(&latencies);
+            trial.histograms.insert(name, text);
+            add_marks(&mut trial);
+            assert_eq!(trial.marks.contains_key(LITTLES_LAW), marked);
+        }
+        assert_eq!(
+            trial.marks[LITTLES_LAW],
+            "echo: TPS x mean latency is 50.0 in flight, where 95.0 to 100.0 should be"
         );
     }
 
