@@ -180,6 +180,7 @@ mod tests {
             rss_bytes,
             processes: 1,
             threads,
+            listen_queue: None,
         }
     }
 
