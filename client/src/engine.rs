@@ -28,7 +28,7 @@ use wsbench_schema::{
 };
 
 /// How often a running phase looks whether it must stop.
-const STOP_CHECK: Duration = Duration::from_millis(50);
+const STOP_CHECK: Duration = Duration::from_millis(100);
 const SECOND_NS: u64 = 1_000_000_000;
 
 /// One client: all its connections, on all its CPUs.

@@ -308,3 +308,43 @@ fn a_window_that_is_no_multiple_of_the_batch_keeps_every_send_time() {
         "{multiple} ms, {other} ms"
     );
 }
+
+/// Sockets in TIME_WAIT with this port at either end.
+fn in_time_wait(port: u16) -> usize {
+    let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
+    let port = format!(":{port:04X}");
+    let waits = |line: &&str| {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        fields[3] == "06" && fields[1..3].iter().any(|address| address.ends_with(&port))
+    };
+    table.lines().filter(waits).count()
+}
+
+#[test]
+fn no_connection_is_left_in_time_wait_however_it_ended() {
+    // Every fifth connection ends by a fault, the others with the client.
+    let connections = Arc::new(AtomicU64::new(0));
+    let target = server(move |stream, number, first, payload| {
+        let is_first = number == 0;
+        if is_first
+            && connections
+                .fetch_add(1, Ordering::Relaxed)
+                .is_multiple_of(5)
+        {
+            return answer(stream, first, b"not what was sent");
+        }
+        answer(stream, first, payload)
+    });
+    let reports = run(echoes(50, 64, 500), &target);
+    assert_eq!(metric(&reports[&Phase::Echo], "connections_lost_count"), 10);
+    assert_eq!(in_time_wait(target.ports.first), 0);
+    // The check sees one: here the client closes first, and politely.
+    let polite = std::net::TcpStream::connect(("127.0.0.1", target.ports.first)).unwrap();
+    polite.shutdown(std::net::Shutdown::Both).unwrap();
+    drop(polite);
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while in_time_wait(target.ports.first) == 0 {
+        assert!(Instant::now() < deadline, "TIME_WAIT is not seen");
+        sleep(Duration::from_millis(5));
+    }
+}

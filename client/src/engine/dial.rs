@@ -225,6 +225,7 @@ fn set_ip_option(socket: &Socket, option: libc::c_int, value: libc::c_int) -> io
 #[cfg(test)]
 mod tests {
     use super::*;
+    use socket2::SockRef;
     use std::collections::HashMap;
     use std::net::TcpListener;
 
@@ -315,6 +316,8 @@ mod tests {
                 from,
             };
             let stream = route.connect(0).unwrap();
+            let linger = SockRef::from(&stream).linger().unwrap();
+            assert_eq!(linger, Some(Duration::ZERO), "it is closed with a reset");
             let (_, peer) = listener.accept().unwrap();
             let expected = route.source(0).unwrap_or(Ipv4Addr::LOCALHOST);
             assert_eq!(peer.ip(), expected);

@@ -19,6 +19,8 @@ use wsbench_schema::{DialLoad, latency_histogram, metric};
 
 /// How often attempts are looked through for those whose time is up.
 const SWEEP_NS: u64 = 10_000_000;
+/// Before any time, but not before that of an event which has none (0).
+const AT_ONCE_NS: u64 = 1;
 
 /// One shard's dials.
 pub struct Connect {
@@ -154,7 +156,12 @@ impl Connect {
     }
 
     /// The socket is connected or `connect` failed: sends the request.
-    fn connected<P: Protocol>(&mut self, net: &mut Net<P>, id: SlotId) -> Result<(), Cause> {
+    fn connected<P: Protocol>(
+        &mut self,
+        net: &mut Net<P>,
+        id: SlotId,
+        failed: bool,
+    ) -> Result<(), Cause> {
         let nonce = self.nonce(id, net.slot(id).attempts);
         let port = self.route.destination(self.first_number + id).port();
         self.request.clear();
@@ -163,7 +170,7 @@ impl Connect {
         let Some(stream) = slot.stream.as_mut() else {
             return Err(Cause::Io);
         };
-        if let Some(error) = stream.take_error().map_err(|error| Cause::of(&error))? {
+        if failed && let Some(error) = stream.take_error().map_err(|error| Cause::of(&error))? {
             return Err(Cause::of(&error));
         }
         match stream.write(&self.request) {
@@ -236,7 +243,7 @@ impl Connect {
             if !event.is_writable() && !event.is_error() {
                 return Ok(false);
             }
-            self.connected(net, id)?;
+            self.connected(net, id, event.is_error())?;
         }
         if net.slot(id).state == State::Handshaking && event.is_readable() {
             return self.answered(net, id);
@@ -295,7 +302,9 @@ impl<P: Protocol> Workload<P> for Connect {
             }
             Err(cause) => self.attempt_failed(net, id, cause),
         }
-        self.fill(net, now_ns());
+        // Others are dialled when all events at hand have had their turn: a burst of
+        // connects wakes the server's accepting threads once and not each time.
+        self.wake_at_ns = AT_ONCE_NS;
     }
 
     fn wake_at_ns(&self) -> u64 {
