@@ -19,6 +19,7 @@ mod progress;
 mod root;
 mod run;
 mod runfile;
+mod selftest;
 mod serve;
 mod server;
 mod sockets;
@@ -49,6 +50,7 @@ enum Verb {
     Client(commands::client::Args),
     Run(commands::run::Args),
     Report(commands::report::Args),
+    Selftest(commands::selftest::Args),
     Clean(commands::clean::Args),
     Kill(commands::kill::Args),
     #[command(hide = true)]
@@ -74,6 +76,7 @@ pub fn main() -> ExitCode {
         Verb::Client(args) => commands::client::run(args),
         Verb::Run(args) => commands::run::run(args),
         Verb::Report(args) => commands::report::run(args),
+        Verb::Selftest(args) => commands::selftest::run(args),
         Verb::Clean(args) => commands::clean::run(args),
         Verb::Kill(args) => commands::kill::run(args),
         Verb::Keeper(args) => commands::keeper::run(args),

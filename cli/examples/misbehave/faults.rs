@@ -4,6 +4,7 @@ use crate::frame;
 use crate::log::Log;
 use crate::switches::Switches;
 use rustix::time::{ClockId, clock_gettime};
+use std::hint::black_box;
 use std::process;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -64,6 +65,9 @@ impl Faults {
         if switches.burn_each_ns > 0 {
             spin(ClockId::ThreadCPUTime, switches.burn_each_ns);
         }
+        if switches.work_each_steps > 0 {
+            self.work(number);
+        }
         let due = |every: Option<u64>| every.is_some_and(|every| number.is_multiple_of(every));
         if due(switches.close_every) {
             return Answer::Close;
@@ -114,6 +118,20 @@ impl Faults {
         }
     }
 
+    /// Only some are timed, so that the timing costs nothing of weight.
+    fn work(&self, number: u64) {
+        const TIMED_EVERY: u64 = 64;
+        let steps = self.switches.work_each_steps;
+        if number.is_multiple_of(TIMED_EVERY) {
+            let begin = Instant::now();
+            arithmetic(steps);
+            let took = u64::try_from(begin.elapsed().as_nanos());
+            self.log.push(took.unwrap_or(u64::MAX));
+        } else {
+            arithmetic(steps);
+        }
+    }
+
     fn stall(&self) {
         let Some(first) = self.first_echo.get() else {
             return;
@@ -125,6 +143,17 @@ impl Faults {
             thread::sleep(end - now);
         }
     }
+}
+
+/// Each step needs the one before (Knuth's generator, MMIX).
+fn arithmetic(steps: u64) {
+    let mut value = black_box(1_u64);
+    for _ in 0..steps {
+        value = value
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+    }
+    black_box(value);
 }
 
 /// Spins until the clock is that much further, and tells how much it was.

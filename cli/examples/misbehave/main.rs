@@ -1,6 +1,6 @@
 //! A WebSocket echo server that does wrong what it is told to do wrong, so that
 //! tests can check what the harness says about it. Never shipped: an example is
-//! built by `cargo test` and by nothing else.
+//! built by `cargo test`, by `wsbench selftest`, and by nothing else.
 //!
 //! A thread a connection, blocking reads, nothing of the harness in it, so that
 //! no mistake is shared with what it tests.

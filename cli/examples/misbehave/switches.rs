@@ -34,7 +34,9 @@ pub struct Switches {
     pub sleep_us: u64,
     /// With --sleep-us: a line an echo, the nanoseconds from the end of reading
     /// the message to the begin of writing the answer. With --burn-ns: a line
-    /// with what was burnt. Appended at exit, on SIGTERM and after the burning.
+    /// with what was burnt. With --work-each-steps: a line for each 64th echo, the
+    /// nanoseconds that the work took. Appended at exit, on SIGTERM and after the
+    /// burning.
     #[arg(long)]
     pub log: Option<PathBuf>,
     /// Touch and keep that much memory from the start.
@@ -50,6 +52,11 @@ pub struct Switches {
     /// Spin that much CPU time of the connection's thread before each echo.
     #[arg(long, default_value_t = 0)]
     pub burn_each_ns: u64,
+    /// Do that many steps of arithmetic before each echo: unlike CPU time that is
+    /// burnt by the clock, it takes longer where everything takes longer, and no
+    /// reading of a clock is added to it.
+    #[arg(long, default_value_t = 0)]
+    pub work_each_steps: u64,
     /// Once: no connection answers for that long.
     #[arg(long, default_value_t = 0)]
     pub stall_once_ms: u64,

@@ -11,5 +11,6 @@ pub mod list;
 pub mod new;
 pub mod report;
 pub mod run;
+pub mod selftest;
 pub mod serve;
 pub mod verify;

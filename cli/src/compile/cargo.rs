@@ -70,6 +70,24 @@ pub fn build(
     place(root, subject, &executable, started)
 }
 
+/// Builds an example of the harness itself; returns its program, where cargo put it.
+pub fn build_example(root: &Root, name: &str, log: &Path) -> anyhow::Result<PathBuf> {
+    let mut child = cargo(root)
+        .args(["build", "--release", "--locked", "--color=never"])
+        .arg("--message-format=json-render-diagnostics")
+        .args(["--package", "wsbench", "--example", name])
+        .stdout(Stdio::piped())
+        .stderr(create_log(log)?)
+        .spawn()
+        .context("cannot run cargo")?;
+    let output = child.stdout.take().context("cargo has no output")?;
+    let executable = read_messages(output, name, &mut |_| {});
+    let status = child.wait().context("cannot wait for cargo")?;
+    executable
+        .filter(|_| status.success())
+        .with_context(|| format!("cargo cannot build the example `{name}`{}", tail(log)))
+}
+
 fn manifest(subject: &Subject) -> PathBuf {
     subject.folder.join("Cargo.toml")
 }

@@ -64,6 +64,16 @@ pub fn build(root: &Root, subject: &Subject, progress: Progress<'_>) -> anyhow::
     }
 }
 
+/// Builds a program of `cli/examples/` as subjects are built, optimised; returns it.
+///
+/// # Errors
+/// If it cannot be built: the last lines of the log, and where it is.
+pub fn build_example(root: &Root, name: &str) -> anyhow::Result<PathBuf> {
+    let folder = root.output("log");
+    fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    cargo::build_example(root, name, &folder.join(format!("build-{name}.log")))
+}
+
 /// Builds a subject that is not built or stale, and says so on standard error.
 ///
 /// # Errors

@@ -16,7 +16,7 @@ pub use omits::Omits;
 use ask::Limits;
 use case::Case;
 use std::net::SocketAddr;
-use wsbench_schema::Finding;
+use wsbench_schema::{Finding, Level};
 
 /// Every case, in the order in which they are asked.
 fn cases() -> Vec<Case> {
@@ -28,6 +28,15 @@ pub fn groups() -> Vec<&'static str> {
     let mut groups: Vec<_> = cases().iter().map(|case| case.group).collect();
     groups.dedup();
     groups
+}
+
+/// Every case that is no `must`, as a manifest's `omits` names it.
+pub fn optional() -> Vec<String> {
+    let cases = cases().into_iter();
+    let optional = cases.filter(|case| case.level != Level::Must);
+    optional
+        .map(|case| format!("{}/{}", case.group, case.name))
+        .collect()
 }
 
 /// Asks the server at that address everything but what it leaves out, and waits
