@@ -145,13 +145,13 @@ impl Faults {
     }
 }
 
-/// Each step needs the one before (Knuth's generator, MMIX).
+/// Marsaglia's xorshift: each step needs the one before, and no two make one.
 fn arithmetic(steps: u64) {
     let mut value = black_box(1_u64);
     for _ in 0..steps {
-        value = value
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
+        value ^= value << 13;
+        value ^= value >> 7;
+        value ^= value << 17;
     }
     black_box(value);
 }

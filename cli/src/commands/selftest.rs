@@ -18,13 +18,13 @@ use std::time::Instant;
 /// Exit code: 0, or 1 if the harness cannot be trusted here.
 #[derive(clap::Args)]
 pub struct Args {
-    /// The server that is entered twice, in the full test
+    /// The server that is entered twice
     #[arg(value_name = "NAME", default_value = "floor")]
     name: String,
-    /// Twenty runs of the same server twice: several minutes [default]
+    /// Twenty runs of the same server twice: about ten minutes [default]
     #[arg(long, conflicts_with = "short")]
     full: bool,
-    /// One run, half a minute at most: for a machine that tests each change
+    /// One run of each, half a minute: for a machine that tests every change
     #[arg(long)]
     short: bool,
     /// Print JSON instead of lines
@@ -33,15 +33,18 @@ pub struct Args {
 }
 
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let Args {
+        name, short, json, ..
+    } = args;
     let root = Root::find()?;
     let _lock = RunLock::take(&root.output("run"))?;
     let begin = Instant::now();
-    let extent = match args.short {
+    let extent = match short {
         true => Extent::Short,
         false => Extent::Full,
     };
-    let outcome = selftest::test(&root, &args.name, extent)?;
-    if args.json {
+    let outcome = selftest::test(&root, &name, extent)?;
+    if json {
         say(serde_json::to_string_pretty(&outcome)?);
     } else {
         for line in outcome.told() {

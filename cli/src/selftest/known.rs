@@ -5,27 +5,24 @@
 //! what the server itself logged, not from what the runner measured of it.
 
 use super::project::{Program, Project, Run, rounds_of};
+use super::{passed, spread};
 use crate::progress::note;
 use anyhow::{Context as _, bail};
 use serde::Serialize;
 use std::fs;
 use std::path::{Path, PathBuf};
 use wsbench_report::Difference;
-use wsbench_report::compare::{Direction, Verdict, ratio};
+use wsbench_report::compare::{Direction, LEVEL, Verdict, ratio};
 use wsbench_report::differences::MEASURES;
 use wsbench_report::stats::median;
 
-/// The server as it is, and the same under another name.
-pub const PLAIN: &str = "plain";
-/// See [`PLAIN`].
-pub const TWIN: &str = "plain-twin";
+/// Names of the server as it is, and with more work.
+const PLAIN: &str = "plain";
 const SLOWER: &str = "slower";
 
 /// The work that is added, of the CPU time a message of the plain server.
-pub const SHARE: f64 = 0.10;
-/// How far from that it may be.
-const SHARE_TOLERANCE: f64 = 0.01;
-/// Runs until it is as near as that.
+const SHARE: f64 = 0.10;
+/// Runs until it is as near to that as it should be.
 const ATTEMPTS: u32 = 3;
 /// Of the pilot: about a microsecond.
 const PILOT_STEPS: u64 = 1000;
@@ -37,7 +34,7 @@ pub struct Known {
     /// Name and version of the server.
     pub server: String,
     /// Rounds of the run.
-    pub rounds: u32,
+    pub rounds: usize,
     /// Work added / CPU time a message of the plain server, as the server logged it.
     pub known_share: f64,
     /// CPU time a message, slower / plain.
@@ -90,13 +87,11 @@ impl Server {
 pub fn find(
     project: &Project,
     server: &Server,
-    others: &[&str],
     rounds: u32,
-) -> anyhow::Result<(Known, Run)> {
-    for name in [&[PLAIN], others].concat() {
-        project.enter(name, &server.plain)?;
-    }
-    let (run, work_ns) = measure(project, server, &[PLAIN, SLOWER], PILOT_STEPS, PILOT_ROUNDS)?;
+    tolerance: f64,
+) -> anyhow::Result<Known> {
+    project.enter(PLAIN, &server.plain)?;
+    let (run, work_ns) = measure(project, server, PILOT_STEPS, PILOT_ROUNDS)?;
     let plain_ns = cpu_of_plain_ns(&run)?;
     note(format_args!(
         "pilot: {plain} takes {:.2} us of CPU time a message, {PILOT_STEPS} steps of work take {:.2} us",
@@ -105,14 +100,13 @@ pub fn find(
         plain = server.plain.version,
     ));
     let mut steps = steps_for(plain_ns, work_ns, PILOT_STEPS);
-    let servers = [&[PLAIN, SLOWER], others].concat();
     let mut shares = Vec::new();
     for _ in 0..ATTEMPTS {
-        let (run, work_ns) = measure(project, server, &servers, steps, rounds)?;
+        let (run, work_ns) = measure(project, server, steps, rounds)?;
         let plain_ns = cpu_of_plain_ns(&run)?;
         let share = work_ns / plain_ns;
-        if (share - SHARE).abs() <= SHARE_TOLERANCE {
-            return Ok((judged(&run, server, rounds, share)?, run));
+        if (share - SHARE).abs() <= tolerance {
+            return judged(&run, &server.plain.version, share);
         }
         note(format_args!(
             "the work added was {:.1} % and should be {:.0} %: again with another amount",
@@ -126,7 +120,7 @@ pub fn find(
         "the work added was {} of the CPU time a message, and never within {:.0} % of {:.0} %: \
          this machine is not steady enough (stop what else runs here)",
         shares.join(", "),
-        SHARE_TOLERANCE * 100.0,
+        tolerance * 100.0,
         SHARE * 100.0
     )
 }
@@ -145,7 +139,6 @@ fn steps_for(plain_ns: f64, work_ns: f64, steps: u64) -> u64 {
 fn measure(
     project: &Project,
     server: &Server,
-    servers: &[&str],
     steps: u64,
     rounds: u32,
 ) -> anyhow::Result<(Run, f64)> {
@@ -154,7 +147,7 @@ fn measure(
         fs::remove_file(&server.log)
             .with_context(|| format!("cannot remove {}", server.log.display()))?;
     }
-    let run = project.run(servers, rounds)?;
+    let run = project.run(&[PLAIN, SLOWER], rounds)?;
     let work_ns = median_of_lines(&server.log)?;
     Ok((run, work_ns))
 }
@@ -180,7 +173,7 @@ fn cpu_of_plain_ns(run: &Run) -> anyhow::Result<f64> {
     median(rounds.iter().copied()).context("no round of the plain server has figures")
 }
 
-fn judged(run: &Run, server: &Server, rounds: u32, known_share: f64) -> anyhow::Result<Known> {
+fn judged(run: &Run, server: &str, known_share: f64) -> anyhow::Result<Known> {
     let difference = cpu(run)?;
     let [slower, plain] = [SLOWER, PLAIN].map(|name| rounds_of(difference, name));
     let more = match difference.subject == SLOWER {
@@ -188,8 +181,8 @@ fn judged(run: &Run, server: &Server, rounds: u32, known_share: f64) -> anyhow::
         false => Direction::Less,
     };
     Ok(Known {
-        server: server.plain.version.clone(),
-        rounds,
+        server: server.into(),
+        rounds: slower.len().min(plain.len()),
         known_share,
         ratio: ratio::of_medians(slower, plain),
         interval: ratio::interval(slower, plain),
@@ -197,4 +190,84 @@ fn judged(run: &Run, server: &Server, rounds: u32, known_share: f64) -> anyhow::
         adjusted_p: difference.answer.adjusted_p,
         found: difference.answer.verdict == Verdict::Different(more),
     })
+}
+
+impl Known {
+    /// For people.
+    pub fn told(&self) -> Vec<String> {
+        let mut lines = vec![format!(
+            "{:.1} % more work a message ({}), {} rounds: CPU time a message {} times as much, {}: {}",
+            self.known_share * 100.0,
+            self.server,
+            self.rounds,
+            spread(self.ratio, self.interval),
+            match self.found {
+                true => "reported as worse",
+                false => "not reported as worse",
+            },
+            passed(self.found),
+        )];
+        if !self.found {
+            lines.push(format!(
+                "  Such a difference is not seen here (p {:.3}, adjusted {:.3}, level {LEVEL}): this machine is noisier \
+                 than the rounds can bear. Stop what else runs here, or measure more rounds.",
+                self.p, self.adjusted_p,
+            ));
+        }
+        lines
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::project::testing;
+    use super::*;
+
+    const PLAIN_NS: [u64; 10] = [2000, 2010, 2020, 2030, 2040, 2050, 2060, 2070, 2080, 2090];
+
+    fn known(slower: [u64; 10]) -> Known {
+        let run = testing::run([(PLAIN, &PLAIN_NS), (SLOWER, &slower)]);
+        judged(&run, "misbehave", 0.099).unwrap()
+    }
+
+    #[test]
+    fn only_more_cpu_time_counts_as_found() {
+        let more = known(PLAIN_NS.map(|cpu| cpu * 11 / 10));
+        assert!(more.found, "{more:?}");
+        let ratio = more.ratio.unwrap();
+        assert!((1.09..1.11).contains(&ratio), "{ratio}");
+        let told = more.told().remove(0);
+        let begin = "9.9 % more work a message (misbehave), 10 rounds: CPU time a message 1.100 (";
+        assert!(told.starts_with(begin), "{told}");
+        assert!(told.ends_with("reported as worse: passed"), "{told}");
+        for other in [PLAIN_NS, PLAIN_NS.map(|cpu| cpu * 9 / 10)] {
+            let other = known(other);
+            assert!(!other.found, "{other:?}");
+            assert_eq!(other.told().len(), 2);
+        }
+    }
+
+    #[test]
+    fn the_amount_of_work_follows_from_the_pilot() {
+        // 1,000 steps took 1 us, a message takes 20 us.
+        assert_eq!(steps_for(20_000.0, 1000.0, 1000), 2000);
+    }
+
+    #[test]
+    fn a_log_without_work_is_an_error() {
+        let folder = tempfile::tempdir().unwrap();
+        let log = folder.path().join("work.log");
+        let read = |text: &str| {
+            fs::write(&log, text).unwrap();
+            median_of_lines(&log)
+        };
+        assert_eq!(read("3\n1\n2\n").unwrap(), 2.0);
+        assert!(read("").unwrap_err().to_string().starts_with("no work"));
+        assert!(
+            read("1\nx\n")
+                .unwrap_err()
+                .to_string()
+                .ends_with("all numbers")
+        );
+    }
 }

@@ -13,7 +13,7 @@ use crate::progress::note;
 use crate::root::Root;
 use crate::subject::Catalog;
 use equal::Equal;
-use known::{Known, SHARE};
+use known::Known;
 use project::{Program, Project};
 use serde::Serialize;
 use std::time::Duration;
@@ -22,32 +22,54 @@ use wsbench_report::compare::LEVEL;
 /// The server of `cli/examples/` that can be told to work more.
 const KNOWN_SERVER: &str = "misbehave";
 
-/// How long it may take.
+/// How much is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Extent {
-    /// Twenty runs of the same server twice, one of the slower one.
+    /// Twenty runs of the same server twice, decided as in every report.
     Full,
-    /// One run for both, and no wrong failure in a thousand.
+    /// One run, decided so that no more than one of a thousand fails by chance.
     Short,
 }
 
 /// Rounds in which the slower server must be found.
 const KNOWN_ROUNDS: u32 = 10;
-/// Of the full test: runs of the same server twice, rounds of each, and the runs
-/// that may report a difference.
-const EQUAL_RUNS: u32 = 20;
-const EQUAL_ROUNDS: u32 = 5;
-const EQUAL_ALARMS: u32 = 4;
-const FULL_ECHO: Duration = Duration::from_millis(1000);
 
-/// In the short test the same server twice is one comparison, and an alarm only
-/// if it is this improbable, all figures together: it must not fail by chance.
-const SHORT_LEVEL: f64 = 0.0005;
-const SHORT_ECHO: Duration = Duration::from_millis(200);
-/// Runs of the short test in which the slower server may be found: once it was
-/// not, by chance, it is looked for again.
-const SHORT_TRIES: u32 = 2;
+impl Extent {
+    fn equal(self) -> equal::Rules {
+        match self {
+            Self::Full => equal::Rules {
+                runs: 20,
+                rounds: 5,
+                level: LEVEL,
+                alarms_allowed: 4,
+            },
+            // The fewest rounds that reach such a level in two figures.
+            Self::Short => equal::Rules {
+                runs: 1,
+                rounds: 8,
+                level: 0.0005,
+                alarms_allowed: 0,
+            },
+        }
+    }
+
+    /// Of a trial's echo phase.
+    fn echo(self) -> Duration {
+        match self {
+            Self::Full => Duration::from_millis(1000),
+            Self::Short => Duration::from_millis(200),
+        }
+    }
+
+    /// How far from 10 % the known work may be.
+    fn tolerance(self) -> f64 {
+        match self {
+            Self::Full => 0.01,
+            Self::Short => 0.02,
+        }
+    }
+}
 
 /// What a self-test found.
 #[derive(Debug, Serialize)]
@@ -56,8 +78,8 @@ pub struct Outcome {
     pub extent: Extent,
     /// The same server twice.
     pub equal: Equal,
-    /// The server with more work.
-    pub known: Known,
+    /// The server with more work; not measured if the first part failed.
+    pub known: Option<Known>,
     /// Whether both are as they should be.
     pub passed: bool,
 }
@@ -70,30 +92,20 @@ pub struct Outcome {
 pub fn test(root: &Root, server: &str, extent: Extent) -> anyhow::Result<Outcome> {
     let catalog = Catalog::discover(root)?;
     let subject = catalog.find(server)?;
-    if extent == Extent::Full {
-        compile::ensure_built(root, subject)?;
-    }
-    note(format_args!("building {KNOWN_SERVER}"));
-    let program = compile::build_example(root, KNOWN_SERVER)?;
-    let known_server = Program {
-        command: vec![program.into()],
-        version: KNOWN_SERVER.into(),
-        language: "Rust".into(),
+    compile::ensure_built(root, subject)?;
+    let twice = Program {
+        command: subject.command(root)?,
+        version: subject.program_version(root),
+        language: subject.language.clone(),
     };
     let project = Project::new(root)?;
-    let known_server = known::Server::new(&project, known_server);
-    let (equal, known) = match extent {
-        Extent::Full => {
-            let twice = Program {
-                command: subject.command(root)?,
-                version: subject.program_version(root),
-                language: subject.language.clone(),
-            };
-            full(&project, &twice, &known_server)?
-        }
-        Extent::Short => short(&project, &known_server)?,
+    project.set_trial(extent.echo())?;
+    let equal = equal::repeat(&project, &twice, &extent.equal())?;
+    let known = match equal.passed() {
+        true => Some(find_known(root, &project, extent)?),
+        false => None,
     };
-    let passed = equal.passed() && known.found;
+    let passed = known.as_ref().is_some_and(|known| known.found);
     Ok(Outcome {
         extent,
         equal,
@@ -102,119 +114,34 @@ pub fn test(root: &Root, server: &str, extent: Extent) -> anyhow::Result<Outcome
     })
 }
 
-fn full(
-    project: &Project,
-    twice: &Program,
-    slower: &known::Server,
-) -> anyhow::Result<(Equal, Known)> {
-    project.set_trial(FULL_ECHO)?;
-    note(format_args!(
-        "{} under two names, {EQUAL_RUNS} runs of {EQUAL_ROUNDS} rounds: ratios, and how probable such a difference is by chance",
-        twice.version
-    ));
-    let equal = equal::repeat(project, twice, EQUAL_RUNS, EQUAL_ROUNDS, EQUAL_ALARMS)?;
-    let (known, _) = known::find(project, slower, &[], KNOWN_ROUNDS)?;
-    Ok((equal, known))
-}
-
-fn short(project: &Project, server: &known::Server) -> anyhow::Result<(Equal, Known)> {
-    project.set_trial(SHORT_ECHO)?;
-    let names = [known::PLAIN, known::TWIN];
-    let mut tries = 1;
-    loop {
-        let (known, run) = known::find(project, server, &[known::TWIN], KNOWN_ROUNDS)?;
-        if !known.found && tries < SHORT_TRIES {
-            note("the slower server was not found: looked for again");
-            tries += 1;
-            continue;
-        }
-        let figures = run.pair(names[0], names[1]).len().max(1);
-        let level = SHORT_LEVEL / figures as f64;
-        let comparisons = equal::compared(&run, names, |pair| pair.answer.p <= level)?;
-        let alarm = comparisons.iter().any(|comparison| comparison.is_alarm);
-        note(format_args!("{}", equal::told(&comparisons, alarm)));
-        let equal = Equal {
-            server: known.server.clone(),
-            runs: 1,
-            rounds: KNOWN_ROUNDS,
-            level: SHORT_LEVEL,
-            alarms: u32::from(alarm),
-            alarms_allowed: 0,
-            wrong_failure_probability: SHORT_LEVEL,
-            comparisons,
-            together: equal::together(std::slice::from_ref(&run), names),
-        };
-        return Ok((equal, known));
+fn find_known(root: &Root, project: &Project, extent: Extent) -> anyhow::Result<Known> {
+    note(format_args!("building {KNOWN_SERVER}"));
+    let program = compile::build_example(root, KNOWN_SERVER)?;
+    let plain = Program {
+        command: vec![program.into()],
+        version: KNOWN_SERVER.into(),
+        language: "Rust".into(),
+    };
+    let server = known::Server::new(project, plain);
+    let known = known::find(project, &server, KNOWN_ROUNDS, extent.tolerance())?;
+    if known.found || extent == Extent::Full {
+        return Ok(known);
     }
+    note("the slower server was not found: looked for once more");
+    known::find(project, &server, KNOWN_ROUNDS, extent.tolerance())
 }
 
 impl Outcome {
     /// The last lines for people.
     pub fn told(&self) -> Vec<String> {
-        let (equal, known) = (&self.equal, &self.known);
-        let passed = |passed: bool| if passed { "passed" } else { "FAILED" };
-        let plural = |count: u32, what: &str| match count {
-            1 => format!("1 {what}"),
-            _ => format!("{count} {what}s"),
-        };
-        let mut lines = vec![format!(
-            "the same server twice ({}): {} in {} of {} rounds, at most {} allowed: {}",
-            equal.server,
-            plural(equal.alarms, "alarm"),
-            plural(equal.runs, "run"),
-            equal.rounds,
-            equal.alarms_allowed,
-            passed(equal.passed()),
-        )];
-        for figure in &equal.together {
-            lines.push(format!(
-                "  {} of one / of the other, all rounds together: {}",
-                figure.figure,
-                spread(figure.ratio, figure.interval)
-            ));
-        }
-        lines.push(format!(
-            "{:.1} % more work a message ({}): CPU time a message {} times as much over {} rounds, {}: {}",
-            known.known_share * 100.0,
-            known.server,
-            spread(known.ratio, known.interval),
-            known.rounds,
-            match known.found {
-                true => "found to be worse",
-                false => "not found to be worse",
-            },
-            passed(known.found),
-        ));
-        lines.extend(self.explained());
+        let mut lines = self.equal.told();
+        lines.extend(self.known.iter().flat_map(Known::told));
         lines
     }
+}
 
-    /// What a failure means.
-    fn explained(&self) -> Vec<String> {
-        let mut lines = Vec::new();
-        if !self.equal.passed() {
-            lines.push(format!(
-                "Something besides the server decides what is reported: at a level of {} % a right harness has more than \
-                 {} alarms in {} with a probability of at most {:.2} %. Do not trust differences measured here; \
-                 look for what else runs on these CPUs, and run it again.",
-                self.equal.level * 100.0,
-                self.equal.alarms_allowed,
-                self.equal.runs,
-                self.equal.wrong_failure_probability * 100.0,
-            ));
-        }
-        if !self.known.found {
-            lines.push(format!(
-                "A difference of {:.0} % is not seen here at a level of {} % (p {:.3}, adjusted {:.3}): this machine is \
-                 noisier than the rounds can bear. Stop what else runs here, or use more rounds.",
-                SHARE * 100.0,
-                LEVEL * 100.0,
-                self.known.p,
-                self.known.adjusted_p,
-            ));
-        }
-        lines
-    }
+fn passed(passed: bool) -> &'static str {
+    if passed { "passed" } else { "FAILED" }
 }
 
 /// `1.101 (1.090-1.112)`.
@@ -222,4 +149,27 @@ fn spread(ratio: Option<f64>, interval: Option<(f64, f64)>) -> String {
     let ratio = ratio.map_or_else(|| "-".into(), |ratio| format!("{ratio:.3}"));
     let interval = interval.map(|(low, high)| format!(" (95 %: {low:.3}-{high:.3})"));
     ratio + &interval.unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_level_of_the_short_test_can_be_reached() {
+        let rules = Extent::Short.equal();
+        let rounds = rules.rounds as usize;
+        // CPU time a message and TPS.
+        let least = 2.0 * wsbench_report::compare::rank_sum::least_p(rounds, rounds);
+        assert!(least <= rules.level, "{least}");
+        assert!(rules.wrong_failure_probability() < 0.001);
+    }
+
+    #[test]
+    fn the_full_test_has_the_rounds_that_its_report_needs() {
+        let rules = Extent::Full.equal();
+        let needed = wsbench_report::compare::rounds_needed(2);
+        assert_eq!(rules.rounds as usize, needed);
+        assert!(rules.wrong_failure_probability() < 0.003);
+    }
 }

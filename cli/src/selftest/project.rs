@@ -179,11 +179,14 @@ pub struct Run {
 
 impl Run {
     fn read(folder: &Path) -> anyhow::Result<Self> {
-        let plan = RunPlan::load(folder)?;
-        let report = Report::new(&plan, &TrialRecord::load_all(folder)?)?;
+        Self::new(&RunPlan::load(folder)?, &TrialRecord::load_all(folder)?)
+    }
+
+    /// Of these records.
+    pub fn new(plan: &RunPlan, records: &[TrialRecord]) -> anyhow::Result<Self> {
         Ok(Self {
-            name: plan.run,
-            report,
+            name: plan.run.clone(),
+            report: Report::new(plan, records)?,
         })
     }
 
@@ -202,5 +205,66 @@ pub fn rounds_of<'a>(difference: &'a Difference, name: &str) -> &'a [f64] {
     match difference.subject == name {
         true => &difference.rounds.of,
         false => &difference.rounds.to,
+    }
+}
+
+#[cfg(test)]
+pub mod testing {
+    use super::Run;
+    use crate::run::testing::{plan, record};
+    use wsbench_schema::{Phase, metric};
+
+    /// A run of two servers, each with its CPU time a message in every round, in
+    /// nanoseconds.
+    pub fn run(of: [(&str, &[u64]); 2]) -> Run {
+        let plan = plan("a");
+        let mut records = Vec::new();
+        for (name, rounds) in of {
+            for (round, cpu_ns) in (1..).zip(rounds) {
+                let mut record = record(&plan, name, round);
+                // It has 1,000 echoes.
+                let cpu = Phase::Echo.metric(metric::SERVER_CPU);
+                record.metrics.insert(cpu, cpu_ns * 1000);
+                records.push(record);
+            }
+        }
+        Run::new(&plan, &records).unwrap()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::subject::testing::Project as Real;
+    use crate::subject::{Catalog, Kind};
+
+    #[test]
+    fn what_is_entered_is_found_and_what_was_there_before_is_gone() {
+        let real = Real::new();
+        let old = real.write("output/selftest/frameworks/foreign/old/bench.toml", "");
+        let project = Project::new(&real.root).unwrap();
+        assert!(!old.exists());
+        let script = "exec \"$0\" 'a b'\n$PWD";
+        let program = Program {
+            command: ["sh", "-c", script].map(Into::into).into(),
+            version: "floor 1".into(),
+            language: "sh".into(),
+        };
+        project.enter("twin-a", &program).unwrap();
+        project.set_trial(Duration::from_millis(200)).unwrap();
+        let root = Root::at(&project.path("")).unwrap();
+        let catalog = Catalog::discover(&root).unwrap();
+        let subject = catalog.find("twin-a").unwrap();
+        let Kind::Foreign(manifest) = &subject.kind else {
+            panic!("not foreign")
+        };
+        assert_eq!(manifest.run, ["sh", "-c", script]);
+        assert_eq!(subject.version(), "floor 1");
+        let profile = crate::profile::Profile::load(&root, PROFILE).unwrap();
+        let [load] = &profile.loads()[..] else {
+            panic!("one load")
+        };
+        assert_eq!(load.payload_bytes, PAYLOAD);
+        assert_eq!(load.echo.as_ref().unwrap().duration_ms, Some(200));
     }
 }
