@@ -40,7 +40,7 @@ fi
 
 # All building comes first: tests that measure must not share the machine with it.
 step "build"
-cargo build --release --locked -p wsbench
+cargo build --release --locked -p wsbench --bins --example misbehave
 target/release/wsbench build
 cargo test --quiet --locked --workspace --no-run
 
@@ -49,3 +49,4 @@ cargo test --locked --workspace -- --test-threads=1
 
 step "smoke comparison"
 target/release/wsbench run --profile smoke
+target/release/wsbench selftest --short
