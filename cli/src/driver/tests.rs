@@ -104,13 +104,24 @@ fn a_client_goes_through_its_phases_and_leaves() {
 #[test]
 fn two_clients_begin_at_the_same_instant() {
     let log = tempfile::NamedTempFile::new().unwrap();
-    let quick = format!("read prepare; {READY} read go; echo \"$go\" >&2; {DONE} read stop");
+    let quick = format!(
+        "read prepare; {READY} read go; echo \"$go\" >&2; \
+         echo '{{\"event\":\"progress\",\"phase\":\"connect\",\"done\":3,\"failed\":1,\"total\":4}}'; \
+         {DONE} read stop"
+    );
     // The first says that it is ready for what comes next while this one still works.
     let slow = quick.replace("read go;", "read go; sleep 0.3;");
     let mut clients = scripted(log.path(), &[&quick, &slow]);
     prepare(&mut clients).unwrap();
     clients.next_phase(&mut go_on).unwrap();
-    let reports = clients.go(Phase::Connect, &mut go_on, &mut |_| ()).unwrap();
+    let mut seen = Vec::new();
+    let reports = clients
+        .go(Phase::Connect, &mut go_on, &mut |progress| {
+            seen.push((progress.done, progress.failed, progress.total));
+        })
+        .unwrap();
+    // Never the one's alone, as if it were all.
+    assert!(!seen.is_empty() && seen.iter().all(|seen| *seen == (6, 2, 8)));
     assert_eq!(reports.len(), 2);
     assert_eq!(clients.next_phase(&mut go_on).unwrap(), None);
     clients.stop();
