@@ -20,7 +20,7 @@ pub struct Args {
     #[arg(long)]
     log: PathBuf,
     /// Milliseconds that all may take to leave on SIGTERM
-    #[arg(long)]
+    #[arg(long, default_value_t = 2000)]
     leave_most_ms: u64,
     /// Program and arguments of the server
     #[arg(last = true, required = true)]
