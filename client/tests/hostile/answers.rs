@@ -7,8 +7,9 @@ use crate::peer::{
 };
 use crate::util::{expect, metric};
 use std::fmt::Debug;
+use std::sync::OnceLock;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use wsbench_schema::{Load, PhaseReport, decode_histogram};
 
 const CONNECTIONS: u64 = 4;
@@ -122,29 +123,26 @@ fn open_loop(payload: u32) -> Load {
     bursts(CONNECTIONS as u32, payload, 2)
 }
 
+/// What was answered before the wrong one is right; what was in flight behind it
+/// failed with its connection.
 #[test]
-fn an_echo_that_is_wrong_in_any_way_fails_by_its_cause() {
-    all_at_once(WRONGS.map(|(name, cause, wrong)| {
+fn an_answer_that_is_wrong_in_any_way_fails_by_its_cause() {
+    let closed = WRONGS.map(|(name, cause, wrong)| {
         case(name, move || {
             let server = goes_wrong(1, 0, wrong);
             let report = check(closed_loop(PAYLOAD), &server, 1, &[(cause, 1)]);
             let not_sent = metric(&report, "not_sent_count");
             assert_eq!(not_sent, CONNECTIONS * 8, "a connection was used again");
         })
-    }));
-}
-
-/// What was answered before the wrong one is right, what was in flight behind it
-/// failed with its connection.
-#[test]
-fn a_wrong_answer_in_the_midst_of_several_fails_the_rest_of_its_connection() {
-    all_at_once(WRONGS.map(|(name, cause, wrong)| {
-        case(name, move || {
+    });
+    let open = WRONGS.map(|(name, cause, wrong)| {
+        case(format!("{name}, among several"), move || {
             let server = goes_wrong(BURST, 1, wrong);
             let failures = sorted([(cause, 1), ("connection_lost", 2)]);
             check(open_loop(PAYLOAD), &server, 5, &failures);
         })
-    }));
+    });
+    all_at_once(closed.into_iter().chain(open));
 }
 
 /// As they stand in a report.
@@ -284,12 +282,7 @@ fn a_doubled_or_reordered_answer_among_several_is_noticed() {
                 peer.drain();
                 None
             });
-            let report = check(
-                bursts(CONNECTIONS as u32, PAYLOAD, 1),
-                &server,
-                right,
-                failures,
-            );
+            let report = check(open_loop(PAYLOAD), &server, right, failures);
             for name in ["intended_latency_ns", "actual_latency_ns"] {
                 let latency = decode_histogram(&report.histograms[name]).unwrap();
                 assert_eq!(latency.len(), right * CONNECTIONS, "{name}");
@@ -301,19 +294,23 @@ fn a_doubled_or_reordered_answer_among_several_is_noticed() {
 /// It is of no message of this phase, so none has failed; its connection is lost.
 #[test]
 fn a_message_that_nothing_asked_for_costs_its_connection_and_no_echo() {
-    let server = Server::start(|peer| {
+    let begun: OnceLock<Instant> = OnceLock::new();
+    let server = Server::start(move |peer| {
         peer.welcome()?;
-        let patience = Some(Duration::from_millis(125));
-        peer.stream.set_read_timeout(patience).ok()?;
-        let Some(first) = peer.message() else {
-            // Its turn has not come.
-            peer.send(frame(BINARY, b"news"))?;
-            peer.stream.set_read_timeout(None).ok()?;
-            peer.drain();
-            return None;
-        };
+        let often = Some(Duration::from_millis(20));
+        peer.stream.set_read_timeout(often).ok()?;
+        // Until its turn has come, or that of another some time ago.
+        while peer.stream.peek(&mut [0]).is_err() {
+            let others = begun.get().map(Instant::elapsed).unwrap_or_default();
+            if others > Duration::from_millis(100) {
+                peer.send(frame(BINARY, b"news"))?;
+                peer.stream.set_read_timeout(None).ok()?;
+                peer.drain();
+                return None;
+            }
+        }
+        begun.get_or_init(Instant::now);
         peer.stream.set_read_timeout(None).ok()?;
-        peer.send(first.answer)?;
         peer.echo()
     });
     let mut load = one_by_one(40, PAYLOAD, 3);
@@ -322,5 +319,5 @@ fn a_message_that_nothing_asked_for_costs_its_connection_and_no_echo() {
     let report = last_phase(load, &server.target);
     expect(&report, 3, &[]);
     let lost = metric(&report, "connections_lost_count");
-    assert!(lost > 15, "{:?}", report.metrics);
+    assert!(lost > 5, "{:?}", report.metrics);
 }

@@ -1,8 +1,10 @@
 //! A thousand connections to servers of every kind at once. The good ones are
 //! served as if they were alone.
 
-use crate::peer::{BURST, Peer, Server, bursts, frame, one_by_one};
-use crate::util::{expect, metric, run, welcome};
+use crate::peer::{
+    BURST, Peer, Server, all_at_once, bursts, case, frame, impatient, one_by_one, run,
+};
+use crate::util::{expect, metric, welcome};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use wsbench_schema::{Load, Phase, PhaseReport};
@@ -148,9 +150,16 @@ fn count(of: fn(&Fate) -> bool) -> u64 {
 }
 
 #[test]
-fn among_a_thousand_of_all_kinds_the_good_make_every_echo_that_is_left() {
+fn among_a_thousand_of_all_kinds_the_good_are_served_as_if_alone() {
+    all_at_once([
+        case("closed loop", the_good_make_every_echo_that_is_left),
+        case("open loop", the_good_get_every_message_that_is_due),
+    ]);
+}
+
+fn the_good_make_every_echo_that_is_left() {
     const ECHOES: u64 = 5000;
-    let (report, good) = serve(one_by_one(CONNECTIONS as u32, PAYLOAD, ECHOES));
+    let (report, good) = serve(impatient(one_by_one(CONNECTIONS as u32, PAYLOAD, ECHOES)));
     let failed: Vec<_> = failing().into_iter().collect();
     let bad = count(|fate| matches!(fate, Fails(_)));
     expect(&report, ECHOES - bad, &failed);
@@ -160,9 +169,8 @@ fn among_a_thousand_of_all_kinds_the_good_make_every_echo_that_is_left() {
     assert_eq!(answered as u64, ECHOES - bad);
 }
 
-#[test]
-fn among_a_thousand_of_all_kinds_the_good_get_every_message_that_is_due() {
-    let (report, good) = serve(bursts(CONNECTIONS as u32, PAYLOAD, 2));
+fn the_good_get_every_message_that_is_due() {
+    let (report, good) = serve(impatient(bursts(CONNECTIONS as u32, PAYLOAD, 2)));
     let mut failed = failing();
     let bad = count(|fate| matches!(fate, Fails(_)));
     failed.insert("connection_lost", bad * (BURST as u64 - 1));

@@ -2,8 +2,9 @@
 
 use crate::peer::{
     BURST, CLOSE, Message, Peer, Server, all_at_once, bursts, case, frame, last_phase, one_by_one,
+    run,
 };
-use crate::util::{expect, metric, run};
+use crate::util::{expect, metric};
 use std::net::Shutdown;
 use std::thread;
 use std::time::Duration;
@@ -76,25 +77,22 @@ fn check(load: Load, server: &Server, right: u64, failures: &[(&str, u64)]) {
 }
 
 #[test]
-fn an_end_fails_the_echo_in_flight_by_its_cause() {
-    all_at_once(ENDS.map(|(name, cause, end)| {
+fn an_end_fails_one_message_by_its_cause_and_those_behind_it_with_the_connection() {
+    let closed = ENDS.map(|(name, cause, end)| {
         case(name, move || {
             let load = one_by_one(CONNECTIONS, PAYLOAD, 40);
             check(load, &ends(1, end), 1, &[(cause, 1)]);
         })
-    }));
-}
-
-#[test]
-fn an_end_among_several_in_flight_fails_one_by_its_cause_and_the_rest_with_it() {
-    all_at_once(ENDS.map(|(name, cause, end)| {
-        case(name, move || {
+    });
+    let open = ENDS.map(|(name, cause, end)| {
+        case(format!("{name}, among several"), move || {
             let mut failures = [(cause, 1), ("connection_lost", 2)];
             failures.sort_unstable();
             let load = bursts(CONNECTIONS, PAYLOAD, 2);
             check(load, &ends(BURST, end), 1 + BURST as u64, &failures);
         })
-    }));
+    });
+    all_at_once(closed.into_iter().chain(open));
 }
 
 /// Nothing was in flight, so nothing has failed, and the others make the echoes.

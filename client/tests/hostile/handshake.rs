@@ -1,9 +1,10 @@
 //! Answers to the opening handshake.
 
 use crate::peer::{
-    BINARY, CLOSE, PING, PONG, Peer, Server, all_at_once, case, dial, frame, last_phase, one_by_one,
+    BINARY, CLOSE, PING, PONG, Peer, Server, all_at_once, case, dial, dials, frame, last_phase,
+    one_by_one, run,
 };
-use crate::util::{causes, expect, load, metric, run, welcome};
+use crate::util::{causes, expect, load, metric, welcome};
 use std::net::TcpListener;
 use std::thread;
 use std::time::Duration;
@@ -91,17 +92,17 @@ fn what_comes_behind_a_101_in_its_segment_is_read() {
         case("a message", || {
             let server = behind(frame(BINARY, b"news"));
             let failed = [("unexpected", u64::from(CONNECTIONS))];
-            expect(&dial(load(CONNECTIONS, 64), &server.target), 0, &failed);
+            expect(&dial(dials(CONNECTIONS, 64), &server.target), 0, &failed);
         }),
         case("a masked frame", || {
             let server = behind(vec![PING, 0x80, 1, 2, 3, 4]);
             let failed = [("bad_frame", u64::from(CONNECTIONS))];
-            expect(&dial(load(CONNECTIONS, 64), &server.target), 0, &failed);
+            expect(&dial(dials(CONNECTIONS, 64), &server.target), 0, &failed);
         }),
         case("a close", || {
             let server = behind(frame(CLOSE, &1001_u16.to_be_bytes()));
             let failed = [("closed", u64::from(CONNECTIONS))];
-            expect(&dial(load(CONNECTIONS, 64), &server.target), 0, &failed);
+            expect(&dial(dials(CONNECTIONS, 64), &server.target), 0, &failed);
         }),
     ]);
 }
@@ -205,7 +206,7 @@ fn an_answer_that_is_no_acceptance_is_retried_and_fails_by_its_cause() {
                 peer.drain();
                 None
             });
-            let report = dial(load(CONNECTIONS, 64), &server.target);
+            let report = dial(dials(CONNECTIONS, 64), &server.target);
             expect(&report, 0, &[(cause, CONNECTIONS.into())]);
             let retried = metric(&report, &format!("retried_{cause}_count"));
             assert_eq!(retried, u64::from(CONNECTIONS), "{:?}", report.metrics);
@@ -251,7 +252,11 @@ fn a_handshake_that_ends_or_never_does_has_its_cause() {
     ];
     all_at_once(cases.map(|(name, cause, script)| {
         case(name, move || {
-            let report = dial(load(CONNECTIONS, 64), &Server::start(script).target);
+            let mut load = dials(CONNECTIONS, 64);
+            if cause == "timed_out" {
+                load.dial.timeout_ms = 500;
+            }
+            let report = dial(load, &Server::start(script).target);
             expect(&report, 0, &[(cause, CONNECTIONS.into())]);
             let retried = metric(&report, "retried_count");
             assert_eq!(retried, u64::from(CONNECTIONS), "{:?}", report.metrics);
@@ -269,7 +274,7 @@ fn a_server_with_a_status_for_every_dial_fills_no_report() {
         peer.drain();
         None
     });
-    let mut load = load(300, 64);
+    let mut load = dials(300, 64);
     load.dial.retries = 0;
     let report = dial(load, &server.target);
     let causes = causes(&report);

@@ -1,8 +1,8 @@
 //! Dials that the machine or the server's side limits: ports that refuse, a full
 //! queue of the listener, no local port left.
 
-use crate::peer::{Server, all_at_once, case, dial, one_by_one, target};
-use crate::util::{expect, load, metric, run};
+use crate::peer::{Server, all_at_once, case, dial, one_by_one, run, target};
+use crate::util::{expect, load, metric};
 use socket2::{Domain, Socket, Type};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::process::Command;

@@ -2,7 +2,7 @@
 //! it is known what each message must come to.
 
 use crate::util::{self, echoes, load, welcome};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -20,10 +20,12 @@ pub const PONG: u8 = 0x8A;
 
 /// Messages of [`bursts`] that are in flight on a connection at once.
 pub const BURST: usize = 4;
-/// How long a message may take under the loads of this file.
-pub const TIMEOUT: Duration = Duration::from_millis(1500);
-/// Long after everything has failed by its timeout, even on a busy machine.
-pub const BOUND: Duration = Duration::from_secs(15);
+/// How long a message may take that will come: a busy machine loses none.
+const PATIENT: Duration = Duration::from_secs(10);
+/// How long it may take where some never come.
+pub const TIMEOUT: Duration = Duration::from_secs(2);
+/// Long after everything has failed by its timeout.
+pub const BOUND: Duration = Duration::from_secs(25);
 
 /// A frame as a server sends it.
 pub fn frame(first: u8, payload: &[u8]) -> Vec<u8> {
@@ -278,11 +280,19 @@ fn follow(
     }
 }
 
+/// Connections only.
+pub fn dials(connections: u32, payload_bytes: u32) -> Load {
+    let mut load = load(connections, payload_bytes);
+    load.dial.timeout_ms = PATIENT.as_millis() as u64;
+    load
+}
+
 /// A closed loop, one echo in flight on each connection.
 pub fn one_by_one(connections: u32, payload_bytes: u32, count: u64) -> Load {
     let mut load = echoes(connections, payload_bytes, count);
+    load.dial = dials(connections, payload_bytes).dial;
     let echo = load.echo.as_mut().expect("it has echoes");
-    echo.timeout_ms = TIMEOUT.as_millis() as u64;
+    echo.timeout_ms = PATIENT.as_millis() as u64;
     load
 }
 
@@ -296,51 +306,70 @@ pub fn bursts(connections: u32, payload_bytes: u32, bursts: u64) -> Load {
         batch_bytes: BURST as u32 * (payload_bytes + 14),
         window: BURST as u32,
         limit_per_s: 0,
-        timeout_ms: TIMEOUT.as_millis() as u64,
+        timeout_ms: PATIENT.as_millis() as u64,
     };
     Load {
         rate: Some(rate),
-        ..load(connections, payload_bytes)
+        ..dials(connections, payload_bytes)
     }
 }
 
-/// Runs the load; the report of its last phase, which must come in time.
+/// The load with [`TIMEOUT`].
+pub fn impatient(mut load: Load) -> Load {
+    let timeout_ms = TIMEOUT.as_millis() as u64;
+    load.dial.timeout_ms = timeout_ms;
+    if let Some(echo) = &mut load.echo {
+        echo.timeout_ms = timeout_ms;
+    }
+    if let Some(rate) = &mut load.rate {
+        rate.timeout_ms = timeout_ms;
+    }
+    load
+}
+
+/// Runs the load; the reports, which must come in time.
 #[track_caller]
-pub fn last_phase(load: Load, target: &Target) -> PhaseReport {
+pub fn run(load: Load, target: &Target) -> BTreeMap<Phase, PhaseReport> {
     let began = Instant::now();
-    let mut reports = util::run(load, target);
+    let reports = util::run(load, target);
     let took = began.elapsed();
     assert!(took < BOUND, "it took {took:?}");
-    let (_, report) = reports.pop_last().expect("it has phases");
+    reports
+}
+
+/// The report of the last phase of a load.
+#[track_caller]
+pub fn last_phase(load: Load, target: &Target) -> PhaseReport {
+    let (_, report) = run(load, target).pop_last().expect("it has phases");
     report
 }
 
-/// Dials only.
+/// The report of the dials of a load.
 #[track_caller]
 pub fn dial(load: Load, target: &Target) -> PhaseReport {
-    let mut reports = util::run(load, target);
+    let mut reports = run(load, target);
     reports.remove(&Phase::Connect).expect("it dials")
+}
+
+/// One of [`all_at_once`].
+pub type Case<'a> = (String, Box<dyn FnOnce() + Send + 'a>);
+
+/// One of [`all_at_once`].
+pub fn case<'a>(name: impl Into<String>, run: impl FnOnce() + Send + 'a) -> Case<'a> {
+    (name.into(), Box::new(run))
 }
 
 /// Runs every case at the same time, since most of them only wait. Fails with
 /// the name of each that failed.
 #[track_caller]
 pub fn all_at_once<'a>(cases: impl IntoIterator<Item = Case<'a>>) {
-    let failed: Vec<&str> = thread::scope(|scope| {
+    let failed: Vec<String> = thread::scope(|scope| {
         let start = |(name, case)| (name, scope.spawn(case));
         let cases: Vec<_> = cases.into_iter().map(start).collect();
-        let failed = |(name, case): (&'a str, thread::ScopedJoinHandle<'_, ()>)| {
+        let failed = |(name, case): (String, thread::ScopedJoinHandle<'_, ()>)| {
             case.join().is_err().then_some(name)
         };
         cases.into_iter().filter_map(failed).collect()
     });
     assert!(failed.is_empty(), "failed: {failed:?}");
-}
-
-/// One of [`all_at_once`].
-pub type Case<'a> = (&'a str, Box<dyn FnOnce() + Send + 'a>);
-
-/// One of [`all_at_once`].
-pub fn case<'a>(name: &'a str, run: impl FnOnce() + Send + 'a) -> Case<'a> {
-    (name, Box::new(run))
 }

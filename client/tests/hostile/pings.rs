@@ -2,7 +2,7 @@
 //! by a client that goes on with its work.
 
 use crate::peer::{
-    BURST, PING, Peer, Server, all_at_once, bursts, case, frame, last_phase, one_by_one,
+    BURST, PING, Peer, Server, all_at_once, bursts, case, frame, impatient, last_phase, one_by_one,
 };
 use crate::util::{expect, metric};
 use std::io::Write as _;
@@ -60,7 +60,7 @@ fn each_ping_of_a_storm_has_its_pong_and_no_echo_fails() {
 /// than may wait for a peer that does not read. This one does.
 #[test]
 fn the_shortest_pings_in_the_longest_reads_are_answered_too() {
-    const PINGS: usize = 60_000;
+    const PINGS: usize = 40_000;
     let server = Server::start(|peer| {
         peer.welcome()?;
         loop {
@@ -75,7 +75,7 @@ fn the_shortest_pings_in_the_longest_reads_are_answered_too() {
             peer.send(message.answer)?;
         }
     });
-    expect_right(one_by_one(2, PAYLOAD, 4), &server, 4);
+    expect_right(one_by_one(2, PAYLOAD, 2), &server, 2);
 }
 
 /// A peer that sends pings for ever, reads the pongs and answers no message.
@@ -119,19 +119,22 @@ fn a_flood_without_an_end_is_given_its_time_and_no_more() {
     let right = 3 * 2 * BURST as u64;
     all_at_once([
         case("pongs are read, closed loop", || {
-            let report = last_phase(closed_loop(), &flooded(flood).target);
+            let report = last_phase(impatient(closed_loop()), &flooded(flood).target);
             expect(&report, 100, &[("lost", 1)]);
         }),
         case("pongs are read, open loop", || {
-            let report = last_phase(bursts(4, PAYLOAD, 2), &flooded(flood).target);
+            let report = last_phase(impatient(bursts(4, PAYLOAD, 2)), &flooded(flood).target);
             expect(&report, right, &[("connection_lost", 3), ("lost", 1)]);
         }),
         case("pongs are not read, closed loop", || {
-            let report = last_phase(closed_loop(), &flooded(flood_deaf).target);
+            let report = last_phase(impatient(closed_loop()), &flooded(flood_deaf).target);
             expect(&report, 100, &[("flooded", 1)]);
         }),
         case("pongs are not read, open loop", || {
-            let report = last_phase(bursts(4, PAYLOAD, 2), &flooded(flood_deaf).target);
+            let report = last_phase(
+                impatient(bursts(4, PAYLOAD, 2)),
+                &flooded(flood_deaf).target,
+            );
             expect(&report, right, &[("connection_lost", 3), ("flooded", 1)]);
         }),
     ]);

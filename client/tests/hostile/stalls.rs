@@ -2,7 +2,7 @@
 //! timeout; nobody else waits for them.
 
 use crate::peer::{
-    BURST, Peer, Server, TIMEOUT, all_at_once, bursts, case, last_phase, one_by_one,
+    BURST, Peer, Server, TIMEOUT, all_at_once, bursts, case, impatient, last_phase, one_by_one,
 };
 use crate::util::{expect, metric};
 use std::io::Read as _;
@@ -49,7 +49,7 @@ fn reads_and_is_mute(peer: &mut Peer) {
 
 #[track_caller]
 fn check(load: Load, stalled: fn(&mut Peer), right: u64, failures: &[(&str, u64)]) -> PhaseReport {
-    let report = last_phase(load, &server(stalled).target);
+    let report = last_phase(impatient(load), &server(stalled).target);
     expect(&report, right, failures);
     assert_eq!(metric(&report, "connections_lost_count"), 2);
     report
