@@ -126,10 +126,17 @@ impl Clients {
         self.began_ns
     }
 
-    /// Tells every client its share of the load: one for each, in order.
-    pub fn prepare(&mut self, loads: &[Load], target: &Target, seed: u64) -> Result<(), Halt> {
+    /// Tells every client its share of the load, one for each, in order; and of
+    /// the last load of a ramp, which is the same if there is no ramp.
+    pub fn prepare(
+        &mut self,
+        loads: &[Load],
+        last: &[Load],
+        target: &Target,
+        seed: u64,
+    ) -> Result<(), Halt> {
         let of = self.count();
-        for (index, load) in (0..).zip(loads) {
+        for (index, (load, last)) in (0..).zip(loads.iter().zip(last)) {
             self.send(
                 index as usize,
                 &ClientCommand::Prepare {
@@ -138,8 +145,19 @@ impl Clients {
                     // Clients in step must not send the same bytes in the same rhythm.
                     seed: seed.wrapping_add(index.into()),
                     part: Part { index, of },
+                    most_connections: last.connections,
                 },
             )?;
+        }
+        Ok(())
+    }
+
+    /// Tells every client its share of the next load of a ramp, once all phases
+    /// of the one before are over.
+    pub fn extend(&mut self, loads: &[Load]) -> Result<(), Halt> {
+        for (index, load) in loads.iter().enumerate() {
+            let load = Box::new(load.clone());
+            self.send(index, &ClientCommand::Extend { load })?;
         }
         Ok(())
     }

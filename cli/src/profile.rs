@@ -99,6 +99,7 @@ impl Profile {
                 dial: DialLoad::default(),
                 echo: Some(default_echo()),
                 rate: None,
+                after_connections: 0,
                 client_burn_ns: 0,
             },
             warmup_echoes: None,
@@ -332,6 +333,7 @@ impl File {
                     warmup_echoes: 0,
                 }),
                 rate,
+                after_connections: 0,
                 client_burn_ns: 0,
             },
         }
@@ -412,6 +414,7 @@ mod tests {
                 limit_per_s: 16,
                 timeout_ms: 17000,
             }),
+            after_connections: 0,
             client_burn_ns: 0,
         };
         assert_eq!(profile.loads()[0], expected);

@@ -7,14 +7,14 @@ use std::fs;
 use std::thread;
 use std::time::{Duration, Instant};
 use util::{
-    Project, Running, add_wrong, alone, clients, descendants, expect_nothing_left, failure, figure,
-    measure, project, records, signal,
+    Project, Running, add_wrong, alone, clients, descendants, expect_exit_code,
+    expect_nothing_left, failure, figure, measure, project, records, signal,
 };
 use wsbench_schema::metric::{
     CLIENT_CPU, CLIENT_CPUS, CONCURRENCY, CONNECTIONS, DIAL_LATENCY, ECHO_LATENCY, FAILED,
     NOT_SENT, PLANNED, SENT, SERVER_PROCESSES, SUCCEEDED,
 };
-use wsbench_schema::{Phase, PortRange, decode_histogram};
+use wsbench_schema::{Phase, PortRange, decode_histogram, metric};
 
 const BOUND: Duration = Duration::from_secs(60);
 const REAPED: Duration = Duration::from_secs(5);
@@ -115,4 +115,41 @@ fn one_killed_process_of_several_is_the_trials_failure_with_its_number() {
     assert!(is_named(server, "server", 3), "{server}");
     assert!(is_named(client, "client", 2), "{client}");
     expect_nothing_left(&project, REAPED);
+}
+
+#[test]
+fn a_ramp_opens_more_and_more_connections_to_one_server_and_measures_at_each_step() {
+    let _alone = alone();
+    let project = project();
+    add_wrong(&project, "good", "");
+    let flags = "run good --ramp -c 6,40,15 -n 120 --client-processes 2 --server-processes 2";
+    expect_exit_code(0, &project, flags);
+    let mut steps = records(&project);
+    steps.sort_by_key(|step| step.load.connections);
+    let [first, second, third] = &steps[..] else {
+        panic!("{} records", steps.len());
+    };
+    for (step, before, connections) in [(first, 0, 6), (second, 6, 15), (third, 15, 40)] {
+        assert_eq!(step.load.after_connections, before);
+        assert_eq!(step.load.connections, connections);
+        let figure = |phase, name| step.metric(phase, name);
+        let dialled = u64::from(connections - before);
+        assert_eq!(figure(Phase::Connect, metric::SUCCEEDED), Some(dialled));
+        assert_eq!(figure(Phase::Echo, metric::SUCCEEDED), Some(120));
+        let open = u64::from(connections);
+        assert_eq!(figure(Phase::Echo, metric::CONNECTIONS), Some(open));
+    }
+    // The same processes: what they used until the first step is not used again.
+    assert_eq!(first.settings["ports"], third.settings["ports"]);
+    let report = std::fs::read_to_string(project.path("output/report/report.md")).unwrap();
+    let table = report.split("## Against connections").nth(1).unwrap();
+    let rows: Vec<&str> = table
+        .lines()
+        .filter(|line| line.contains("| good"))
+        .collect();
+    assert_eq!(rows.len(), 3, "{table}");
+    // Nothing is left to be done.
+    let arguments = "run --resume --no-build";
+    expect_exit_code(0, &project, arguments);
+    assert_eq!(records(&project).len(), 3);
 }

@@ -56,22 +56,26 @@ impl Engine {
     /// # Errors
     /// If the load is invalid, the host unknown, or the machine's limits too low.
     pub fn prepare(load: Load, target: &Target, seed: u64) -> Result<Self, EngineError> {
-        Self::prepare_part(load, target, seed, Part::WHOLE)
+        let most = load.connections;
+        Self::prepare_part(load, most, target, seed, Part::WHOLE)
     }
 
-    /// The same for one of several client processes, whose share `load` is.
+    /// The same for one of several client processes, whose share `load` is,
+    /// and with room for the connections of loads that will extend it.
     ///
     /// # Errors
     /// As [`Engine::prepare`].
     pub fn prepare_part(
         load: Load,
+        most_connections: u32,
         target: &Target,
         seed: u64,
         part: Part,
     ) -> Result<Self, EngineError> {
         load.validate().map_err(EngineError::Load)?;
-        crate::limits::allow_connections(load.connections)?;
-        let route = Arc::new(Route::plan(target, load.connections, part)?);
+        let room = most_connections.max(load.connections);
+        crate::limits::allow_connections(room)?;
+        let route = Arc::new(Route::plan(target, room, part)?);
         let pool = |batch| Templates::new(load.message, load.payload_bytes as usize, batch, seed);
         let mut templates = pool(1);
         let frame_bytes = templates.sent_len();
@@ -86,19 +90,19 @@ impl Engine {
         let mut workers = Vec::new();
         let mut first_number = 0;
         for (index, cpu) in cpus.iter().enumerate() {
-            let connections = split::share(load.connections.into(), cpus.len(), index) as u32;
+            let room = split::share(room.into(), cpus.len(), index) as u32;
             let pool = Arc::clone(&templates);
             let socket = WebSocket::new(pool, load.check, target.host.clone(), target.path.clone());
-            let shard = Shard::new(socket, connections)
+            let shard = Shard::new(socket, room)
                 .map_err(|error| EngineError::System("make an epoll".into(), error))?;
             workers.push(Worker::start(
                 shard,
                 *cpu,
-                connections,
+                room,
                 first_number,
                 Arc::clone(&stop),
             )?);
-            first_number += connections;
+            first_number += room;
         }
         Ok(Self {
             load,
@@ -108,6 +112,40 @@ impl Engine {
             workers,
             stop,
         })
+    }
+
+    /// Takes up the next load of a ramp: more connections to the same server,
+    /// beside those that are open.
+    ///
+    /// # Errors
+    /// If the load is invalid, does not go on where this one stops, sends other
+    /// messages, or has more connections than there is room for.
+    pub fn extend(&mut self, load: Load) -> Result<(), EngineError> {
+        load.validate().map_err(EngineError::Load)?;
+        let room: u32 = self.workers.iter().map(|worker| worker.room).sum();
+        let sends = |load: &Load| {
+            (
+                load.message,
+                load.payload_bytes,
+                load.check,
+                load.rate.clone(),
+            )
+        };
+        let refusal = if load.after_connections != self.load.connections {
+            let (after, have) = (load.after_connections, self.load.connections);
+            format!("the next step begins with {after} connections, but {have} were asked for")
+        } else if load.connections > room {
+            format!(
+                "{} connections, but there is room for {room}",
+                load.connections
+            )
+        } else if sends(&load) != sends(&self.load) {
+            "the next step sends other messages than those that are made".into()
+        } else {
+            self.load = load;
+            return Ok(());
+        };
+        Err(EngineError::Load(refusal))
     }
 
     /// One for each CPU that this process may use.
@@ -193,9 +231,7 @@ impl Engine {
     fn orders(&self, phase: Phase, start_ns: u64) -> Result<Vec<Order>, EngineError> {
         let (workers, load) = (&self.workers, &self.load);
         match (phase, &load.echo, &load.rate) {
-            (Phase::Connect, _, _) => {
-                Ok(orders::connect(workers, &self.route, &load.dial, self.seed))
-            }
+            (Phase::Connect, _, _) => Ok(orders::connect(workers, &self.route, load, self.seed)),
             (Phase::Warmup | Phase::Echo, Some(echo), _) => {
                 let warmup = phase == Phase::Warmup;
                 Ok(orders::echo(
@@ -265,7 +301,7 @@ impl Engine {
         figure(metric::ELAPSED, end_ns.saturating_sub(start_ns));
         match (phase, &self.load.rate) {
             (Phase::Connect, _) => {
-                let concurrency = self.load.dial.concurrency.min(self.load.connections);
+                let concurrency = self.load.dial.concurrency.min(self.load.dials());
                 figure(metric::CONCURRENCY, concurrency.into());
             }
             (Phase::Rate, Some(rate)) => {

@@ -35,6 +35,7 @@ pub fn load() -> Load {
             limit_per_s: 0,
             timeout_ms: 5000,
         }),
+        after_connections: 0,
         client_burn_ns: 0,
     }
 }

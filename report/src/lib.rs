@@ -12,6 +12,7 @@ pub mod markdown;
 pub mod marks;
 pub mod notes;
 pub mod row;
+pub mod scaling;
 pub mod section;
 pub mod stats;
 pub mod table;

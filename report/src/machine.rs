@@ -236,8 +236,12 @@ pub fn describe(load: &Load) -> Vec<String> {
     };
     let (connections, payload) = (load.connections, load.payload_bytes);
     let dial = &load.dial;
+    let after = match load.after_connections {
+        0 => String::new(),
+        open => format!(", {open} of them open already"),
+    };
     let mut lines = vec![
-        format!("{connections} connections, {kind} messages of {payload} bytes, {check}"),
+        format!("{connections} connections{after}, {kind} messages of {payload} bytes, {check}"),
         format!(
             "dial: {} in flight, timeout {}, {} retries {} apart",
             dial.concurrency,

@@ -4,7 +4,7 @@ use crate::Report;
 use crate::machine::describe;
 use crate::section::Section;
 use crate::table::{Grid, Table};
-use crate::{differences, notes, text, verification};
+use crate::{differences, notes, scaling, text, verification};
 use std::fmt::Write as _;
 
 /// All of it, or the tables that are given.
@@ -27,6 +27,10 @@ pub fn document(report: &Report, tables: &[Table]) -> String {
         load(&mut out, section, tables);
     }
     if tables.len() > 1 {
+        for found in scaling::grids(&report.sections) {
+            line(&mut out, &format!("\n## {}\n", found.title));
+            grid(&mut out, &found);
+        }
         verification(&mut out, report);
     }
     let shown: Vec<&Table> = tables

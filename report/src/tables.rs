@@ -15,7 +15,7 @@ pub fn all() -> [Table; 4] {
     [compact(), connections(), echo(), rate()]
 }
 
-const fn column(name: &'static str, cell: fn(&Row<'_>) -> Cell) -> Column {
+pub(crate) const fn column(name: &'static str, cell: fn(&Row<'_>) -> Cell) -> Column {
     Column { name, cell }
 }
 
@@ -44,7 +44,7 @@ fn framework(row: &Row<'_>) -> Cell {
     })
 }
 
-const FRAMEWORK: Column = column("Framework", framework);
+pub(crate) const FRAMEWORK: Column = column("Framework", framework);
 const CONNS: Column = column("Conns", |row| typical(row, metric::CONNECTIONS));
 const CONCURRENCY: Column = column("Concurrency", |row| typical(row, metric::CONCURRENCY));
 const PAYLOAD: Column = column("Payload", |row| {
@@ -56,13 +56,13 @@ const FAILED: Column = column("Failed", |row| sum(row, metric::FAILED));
 const USED: Column = column("Used", |row| {
     Cell::of(row.sum(metric::ELAPSED), Unit::Duration)
 });
-const TPS: Column = column("TPS", |row| {
+pub(crate) const TPS: Column = column("TPS", |row| {
     Cell::of(row.median(stats::tps), Unit::PerSecond)
 });
 const AVG: Column = column("Avg", |row| own(row, |l| Some(l.mean_ns)));
-const TP50: Column = column("TP50", |row| own(row, |l| l.percentile_ns(500)));
+pub(crate) const TP50: Column = column("TP50", |row| own(row, |l| l.percentile_ns(500)));
 const TP90: Column = column("TP90", |row| own(row, |l| l.percentile_ns(900)));
-const TP99: Column = column("TP99", |row| own(row, |l| l.percentile_ns(990)));
+pub(crate) const TP99: Column = column("TP99", |row| own(row, |l| l.percentile_ns(990)));
 const TP999: Column = column("TP99.9", |row| own(row, |l| l.percentile_ns(999)));
 const CPU_AVG: Column = column("CPU Avg", |row| {
     Cell::of(row.median(stats::cpu_avg), Unit::Percent)
@@ -70,9 +70,12 @@ const CPU_AVG: Column = column("CPU Avg", |row| {
 const MEM_AVG: Column = column("MEM Avg", |row| {
     Cell::of(row.median(stats::mem_avg), Unit::Bytes)
 });
-const SERVER_CPU: Column = column("Server CPU/msg (us)", |row| {
+pub(crate) const SERVER_CPU: Column = column("Server CPU/msg (us)", |row| {
     let cost = row.median(stats::server_cpu_per_message);
     Cell::of(cost, Unit::Microseconds)
+});
+pub(crate) const MEMORY_PER_CONNECTION: Column = column("MEM/conn", |row| {
+    Cell::of(row.median(stats::memory_per_connection), Unit::Bytes)
 });
 const SERVER_CPU_SPAN: Column = column("Server CPU/msg min-max", |row| {
     row.span(stats::server_cpu_per_message, Unit::Microseconds)
@@ -183,9 +186,7 @@ fn echo() -> Table {
             let cost = row.median(stats::client_cpu_per_message);
             Cell::of(cost, Unit::Microseconds)
         }),
-        column("MEM/conn", |row| {
-            Cell::of(row.median(stats::memory_per_connection), Unit::Bytes)
-        }),
+        MEMORY_PER_CONNECTION,
         column("TPS in % of floor's", |row| {
             Cell::of(row.percent_of_yardstick(stats::tps), Unit::Percent)
         }),

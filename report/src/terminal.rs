@@ -5,7 +5,7 @@ use crate::Report;
 use crate::machine::describe;
 use crate::row::Cell;
 use crate::table::{Grid, Table};
-use crate::{differences, notes, text, verification};
+use crate::{differences, notes, scaling, text, verification};
 use comfy_table::{CellAlignment, ContentArrangement, LineStyle, TableStyle};
 use std::io::IsTerminal as _;
 
@@ -55,6 +55,8 @@ pub fn document(report: &Report, tables: &[Table], width: Option<u16>) -> String
         }
         lines.extend(differences::grid(section).map(|found| grid(&found, width)));
     }
+    let compared = scaling::grids(&report.sections);
+    lines.extend(compared.iter().map(|found| grid(found, width)));
     lines.extend(verification(report, width));
     lines.push(String::new());
     lines.join("\n")

@@ -10,6 +10,10 @@ use sha2::{Digest, Sha256};
 pub struct Load {
     /// Connections to open.
     pub connections: u32,
+    /// Of these, opened by the loads before on the same server: a step of a ramp.
+    /// Zero where a load begins with a fresh server.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub after_connections: u32,
     /// Payload of a message, without framing.
     pub payload_bytes: u32,
     /// Type of the messages sent, and expected back.
@@ -26,6 +30,11 @@ pub struct Load {
     /// Work added to the client for each message, to prove that the
     /// client-bound mark tells the truth. Zero in every honest load.
     pub client_burn_ns: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
+fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 /// Type of a WebSocket data message.
@@ -129,6 +138,12 @@ impl Load {
     /// Messages of one connection in a phase, at most: a client counts them in 32 bits.
     pub const RATE_MAX_MESSAGES: u64 = 4_000_000_000;
 
+    /// Connections that this load itself opens.
+    #[must_use]
+    pub fn dials(&self) -> u32 {
+        self.connections.saturating_sub(self.after_connections)
+    }
+
     /// Sixteen hexadecimal digits; equal loads, and only those, share them.
     #[must_use]
     pub fn hash(&self) -> String {
@@ -153,6 +168,12 @@ impl Load {
             }
         };
         positive("connections", self.connections.into())?;
+        if self.after_connections >= self.connections {
+            let (have, before) = (self.connections, self.after_connections);
+            return Err(format!(
+                "{have} connections after {before}; each step of a ramp must open more"
+            ));
+        }
         if self.payload_bytes > Self::PAYLOAD_MAX_BYTES {
             let (have, most) = (self.payload_bytes, Self::PAYLOAD_MAX_BYTES);
             return Err(format!(
@@ -217,6 +238,7 @@ mod tests {
             dial: DialLoad::default(),
             echo: None,
             rate: None,
+            after_connections: 0,
             client_burn_ns: 0,
         }
     }

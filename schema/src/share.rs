@@ -18,6 +18,7 @@ impl Load {
             (0..parts as usize).map(part).collect()
         };
         let connections = even(self.connections.into());
+        let already = even(self.after_connections.into());
         let dials = even(self.dial.concurrency.into());
         let echo = self
             .echo
@@ -29,6 +30,7 @@ impl Load {
             .map(|rate| Senders::of(rate, &connections));
         let share = |index: usize| Self {
             connections: narrow(connections[index]),
+            after_connections: narrow(already[index]),
             dial: DialLoad {
                 concurrency: narrow(dials[index]),
                 ..self.dial.clone()
@@ -195,6 +197,7 @@ mod tests {
                 limit_per_s: 199,
                 timeout_ms: 1000,
             }),
+            after_connections: 0,
             client_burn_ns: 3,
         }
     }

@@ -2,13 +2,15 @@
 //!
 //! ```text
 //! driver                         client
-//!   prepare {load, target, seed, part}
+//!   prepare {load, target, seed, part, most_connections}
 //!                                  prepared {shards}
 //!                                  ready {phase: connect}
 //!   go {phase: connect}
 //!                                  progress {phase, done, total} ...
 //!                                  done {phase, report}
 //!                                  ready {phase: warmup} ...
+//!                                  finished
+//!   extend {load}                  (more connections; its phases follow)
 //!   stop                           (the client closes its connections and exits 0)
 //! ```
 //!
@@ -34,6 +36,14 @@ pub enum ClientCommand {
         seed: u64,
         /// Which of the client's processes this is: `load` is its share.
         part: Part,
+        /// Connections of this process at most, in this load and those that extend it.
+        most_connections: u32,
+    },
+    /// After all phases: the next load of a ramp, with more connections to the
+    /// same server. Its phases follow, beginning with connect.
+    Extend {
+        /// `after_connections` is what the load before had.
+        load: Box<Load>,
     },
     /// Begin the phase that the client said it is ready for.
     Go {
@@ -86,7 +96,7 @@ pub enum ClientEvent {
         /// What was measured.
         report: Box<PhaseReport>,
     },
-    /// All phases are done.
+    /// All phases of the load are done.
     Finished,
     /// The client cannot go on.
     Failed {

@@ -375,6 +375,7 @@ mod tests {
                 limit_per_s: 18,
                 timeout_ms: 19_000,
             }),
+            after_connections: 0,
             client_burn_ns: 20,
         };
         assert_eq!(load, expected);

@@ -3,6 +3,7 @@
 
 use anyhow::{Context as _, bail};
 use std::io::{BufRead, Write};
+use std::ops::ControlFlow;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -60,20 +61,41 @@ fn drive(
 ) -> anyhow::Result<()> {
     // The end of input is a stop.
     let next = || commands.recv().unwrap_or(Ok(ClientCommand::Stop));
-    let (load, target, seed, part) = match next()? {
+    let (load, target, seed, part, most) = match next()? {
         ClientCommand::Prepare {
             load,
             target,
             seed,
             part,
-        } => (*load, target, seed, part),
+            most_connections,
+        } => (*load, target, seed, part, most_connections),
         ClientCommand::Stop => return Ok(()),
-        ClientCommand::Go { .. } => bail!("the first command is `go`; it must be `prepare`"),
+        other => bail!("the first command is {other:?}; it must be `prepare`"),
     };
-    let mut engine = Engine::prepare_part(load, &target, seed, part)?;
+    let mut engine = Engine::prepare_part(load, most, &target, seed, part)?;
     say(&ClientEvent::Prepared {
         shards: engine.shards(),
     })?;
+    loop {
+        if phases(&mut engine, &next, stop)?.is_break() {
+            return Ok(());
+        }
+        say(&ClientEvent::Finished)?;
+        // The connections stay open until the driver has read its last edge.
+        match next()? {
+            ClientCommand::Stop => return Ok(()),
+            ClientCommand::Extend { load } => engine.extend(*load)?,
+            other => bail!("all phases are done, but the command is {other:?}"),
+        }
+    }
+}
+
+/// The phases of one load; breaks at a stop.
+fn phases(
+    engine: &mut Engine,
+    next: &impl Fn() -> anyhow::Result<ClientCommand>,
+    stop: &AtomicBool,
+) -> anyhow::Result<ControlFlow<()>> {
     for phase in engine.phases() {
         say(&ClientEvent::Ready { phase })?;
         let at_ns = match next()? {
@@ -81,7 +103,7 @@ fn drive(
                 phase: asked,
                 at_ns,
             } if asked == phase => at_ns,
-            ClientCommand::Stop => return Ok(()),
+            ClientCommand::Stop => return Ok(ControlFlow::Break(())),
             other => bail!("ready for {phase}, but the command is {other:?}"),
         };
         let mut lost = None;
@@ -96,15 +118,10 @@ fn drive(
             report: Box::new(report),
         })?;
         if stop.load(Ordering::Relaxed) {
-            return Ok(());
+            return Ok(ControlFlow::Break(()));
         }
     }
-    say(&ClientEvent::Finished)?;
-    // The connections stay open until the driver has read its last edge.
-    match next()? {
-        ClientCommand::Stop => Ok(()),
-        other => bail!("all phases are done, but the command is {other:?}"),
-    }
+    Ok(ControlFlow::Continue(()))
 }
 
 fn say(event: &ClientEvent) -> anyhow::Result<()> {

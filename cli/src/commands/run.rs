@@ -6,6 +6,7 @@ use crate::profile::Profile;
 use crate::progress::note;
 use crate::root::Root;
 use crate::run::options::OptionArgs;
+use crate::run::ramp;
 use crate::run::resume;
 use crate::run::session::{self, Around};
 use crate::run::setup::Request;
@@ -44,6 +45,12 @@ pub struct Args {
     /// Use what is built already
     #[arg(long)]
     no_build: bool,
+    /// Open the connections in steps on the same server, and measure at each
+    ///
+    /// The steps are those of -c, as in --ramp -c 10000,50000,100000; if it names
+    /// one number only, they are 1, 5, 10, 20, 50 and 100 percent of it.
+    #[arg(long)]
+    ramp: bool,
     /// Measure nothing: only make the report of the newest run again
     #[arg(short = 'r', long)]
     report_only: bool,
@@ -66,11 +73,15 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let root = Root::find()?;
     let name = args.profile.as_deref().unwrap_or(Profile::DEFAULT_NAME);
     let profile = Profile::load(&root, name)?;
-    let loads = args.load.loads(&profile)?;
+    let mut loads = args.load.loads(&profile)?;
     for text in args.load.notes(Some(&profile))? {
         note(format_args!("note: {text}"));
     }
-    let loads_are_said = args.profile.is_some() || loads != LoadArgs::default().loads(&profile)?;
+    let loads_are_said =
+        args.ramp || args.profile.is_some() || loads != LoadArgs::default().loads(&profile)?;
+    if args.ramp {
+        loads = ramp::steps(loads)?;
+    }
     let request = Request {
         names: [args.names, args.framework].concat(),
         profile: name.to_owned(),

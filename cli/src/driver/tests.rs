@@ -37,6 +37,7 @@ fn load() -> Load {
         dial: DialLoad::default(),
         echo: None,
         rate: None,
+        after_connections: 0,
         client_burn_ns: 0,
     }
 }
@@ -44,7 +45,7 @@ fn load() -> Load {
 fn prepare(clients: &mut Clients) -> Result<(), Halt> {
     let shares = load().shares(clients.count()).unwrap();
     let target = "ws://127.0.0.1:1/ws".parse().unwrap();
-    clients.prepare(&shares, &target, 1)
+    clients.prepare(&shares, &shares, &target, 1)
 }
 
 fn go_on() -> ControlFlow<()> {

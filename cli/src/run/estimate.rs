@@ -90,7 +90,7 @@ fn duration(record: &TrialRecord) -> Option<Duration> {
 
 fn assumed(load: &Load) -> Duration {
     let seconds = |count: u64, per_s: u64| Duration::from_secs_f64(count as f64 / per_s as f64);
-    let mut total = seconds(load.connections.into(), DIALS_PER_S);
+    let mut total = seconds(load.dials().into(), DIALS_PER_S);
     if let Some(echo) = &load.echo {
         let limit = match echo.limit_per_s {
             0 => ECHOES_PER_S,

@@ -15,6 +15,7 @@ pub mod options;
 pub mod pilot;
 pub mod plan;
 pub mod processes;
+pub mod ramp;
 pub mod resume;
 pub mod session;
 pub mod setup;

@@ -132,7 +132,8 @@ fn connect(
         false => ControlFlow::Continue(()),
     };
     let mut all = || {
-        clients.prepare(std::slice::from_ref(load), target, SEED)?;
+        let whole = std::slice::from_ref(load);
+        clients.prepare(whole, whole, target, SEED)?;
         while let Some(phase) = clients.next_phase(&mut watch)? {
             for report in clients.go(phase, &mut watch, &mut |_| ())? {
                 if let Some(reason) = verdict::nothing_succeeded(phase, &report) {

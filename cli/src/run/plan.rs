@@ -8,22 +8,22 @@ use wsbench_schema::SplitMix64;
 pub struct Planned {
     /// From 1.
     pub round: u32,
-    /// Index of the load.
-    pub load: usize,
+    /// Index of the load, or of the ramp among the chains of loads.
+    pub chain: usize,
     /// Index of the subject.
     pub subject: usize,
 }
 
 /// All trials, round by round, each round shuffled from the seed.
-pub fn order(seed: u64, loads: usize, subjects: usize, rounds: u32) -> Vec<Planned> {
+pub fn order(seed: u64, chains: usize, subjects: usize, rounds: u32) -> Vec<Planned> {
     let mut random = SplitMix64::new(seed);
     let mut all = Vec::new();
     for round in 1..=rounds {
-        let mut trials: Vec<Planned> = (0..loads)
-            .flat_map(|load| {
+        let mut trials: Vec<Planned> = (0..chains)
+            .flat_map(|chain| {
                 (0..subjects).map(move |subject| Planned {
                     round,
-                    load,
+                    chain,
                     subject,
                 })
             })
@@ -69,7 +69,7 @@ mod tests {
         for (index, round) in trials.chunks(10).enumerate() {
             let number = u32::try_from(index).unwrap() + 1;
             assert!(round.iter().all(|trial| trial.round == number));
-            let mut pairs: Vec<_> = round.iter().map(|t| (t.load, t.subject)).collect();
+            let mut pairs: Vec<_> = round.iter().map(|t| (t.chain, t.subject)).collect();
             pairs.sort_unstable();
             let expected: Vec<_> = (0..2).flat_map(|l| (0..5).map(move |s| (l, s))).collect();
             assert_eq!(pairs, expected);

@@ -15,6 +15,7 @@ use crate::run::options::Options;
 use crate::run::pilot::Pilots;
 use crate::run::plan::{self, Planned};
 use crate::run::processes;
+use crate::run::ramp;
 use crate::run::setup::{Request, Setup};
 use crate::run::trial::{self, Bench, Job};
 use crate::run::verdict;
@@ -37,7 +38,10 @@ pub struct Around<'a> {
 }
 
 /// Before anything is started: what the machine would refuse half-way.
-fn refuse_what_cannot_be_held(load: &Load, options: &Options) -> anyhow::Result<()> {
+fn refuse_what_cannot_be_held(loads: &[Load], options: &Options) -> anyhow::Result<()> {
+    let Some(load) = loads.last() else {
+        return Ok(());
+    };
     let processes = options.processes(load.connections);
     let found = doctor::Limits::read()?;
     processes.check(load.connections, processes::each_most(found.nofile_hard))?;
@@ -48,8 +52,10 @@ fn refuse_what_cannot_be_held(load: &Load, options: &Options) -> anyhow::Result<
     };
     doctor::refuse(&doctor::limits(&found, &demand), &demand)?;
     // Too little to share is better said now than once for every trial.
-    let shares = load.shares(processes.client);
-    shares.map(drop).map_err(anyhow::Error::msg)
+    for load in loads {
+        load.shares(processes.client).map_err(anyhow::Error::msg)?;
+    }
+    Ok(())
 }
 
 /// Runs, or goes on with a run, and reports it.
@@ -60,8 +66,8 @@ pub fn run(root: &Root, request: &Request, around: &Around<'_>) -> anyhow::Resul
     let connections = setup.plan.loads.iter().map(|load| load.connections);
     limits::raise_files(connections.max().unwrap_or(0));
     setup.hold(processes::each_most(doctor::Limits::read()?.nofile_hard));
-    for load in &setup.plan.loads {
-        refuse_what_cannot_be_held(load, &setup.options)?;
+    for chain in ramp::chains(&setup.plan.loads) {
+        refuse_what_cannot_be_held(&setup.plan.loads[chain], &setup.options)?;
     }
     setup.save()?;
     for reason in &setup.finished.put_aside {
@@ -94,13 +100,16 @@ pub fn run(root: &Root, request: &Request, around: &Around<'_>) -> anyhow::Resul
 /// The trials that are not done yet, in order.
 fn todo(setup: &Setup) -> Vec<Planned> {
     let plan = &setup.plan;
-    let (loads, subjects) = (plan.loads.len(), plan.subjects.len());
-    let mut trials = plan::order(plan.seed, loads, subjects, plan.rounds);
+    let chains = ramp::chains(&plan.loads);
+    let mut trials = plan::order(plan.seed, chains.len(), plan.subjects.len(), plan.rounds);
     trials.retain(|trial| {
-        let hash = plan.loads[trial.load].hash();
         let subject = &plan.subjects[trial.subject];
-        let record = setup.finished.record(&hash, subject, trial.round);
-        record.is_none()
+        let mut loads = plan.loads[chains[trial.chain].clone()].iter();
+        // A ramp that was interrupted is climbed again from its foot.
+        loads.any(|load| {
+            let record = setup.finished.record(&load.hash(), subject, trial.round);
+            record.is_none()
+        })
     });
     trials
 }
@@ -129,12 +138,14 @@ fn heading(machine: &Machine, cpus: &CpuMap) -> String {
 fn announce(root: &Root, setup: &Setup, todo: &[Planned]) {
     let plan = &setup.plan;
     let history = History::read(&root.results(), &plan.loads, &plan.cpus);
-    let trials = todo.iter().map(|trial| {
+    let chains = ramp::chains(&plan.loads);
+    let steps = todo.iter().flat_map(|trial| {
         let subject = plan.subjects[trial.subject].as_str();
-        (subject, &plan.loads[trial.load])
+        let loads = &plan.loads[chains[trial.chain].clone()];
+        loads.iter().map(move |load| (subject, load))
     });
-    let estimate = history.estimate(trials);
-    let all = plan.subjects.len() * plan.loads.len() * plan.rounds as usize;
+    let estimate = history.estimate(steps);
+    let all = plan.subjects.len() * chains.len() * plan.rounds as usize;
     let done = match all - todo.len() {
         0 => String::new(),
         done => format!(", {done} of them done already"),
@@ -145,11 +156,19 @@ fn announce(root: &Root, setup: &Setup, todo: &[Planned]) {
         plan.profile,
         plan.seed,
         counted(plan.subjects.len(), "server"),
-        counted(plan.loads.len(), "load"),
+        match chains.len() == plan.loads.len() {
+            true => counted(chains.len(), "load"),
+            false => format!(
+                "{} of {}",
+                counted(chains.len(), "ramp"),
+                counted(plan.loads.len(), "step")
+            ),
+        },
         counted(plan.rounds as usize, "round"),
         counted(all, "trial"),
     ));
-    for load in &plan.loads {
+    for chain in chains {
+        let load = &plan.loads[chain.end - 1];
         let processes = setup.options.processes(load.connections);
         if processes.are_several() {
             let connections = load.connections;
@@ -271,18 +290,21 @@ fn measure(
         }
     }
     let width = plan.subjects.iter().map(String::len).max().unwrap_or(0);
+    let chains = ramp::chains(&plan.loads);
     for trial in todo {
         if interrupt.pressed() {
             return Ok(false);
         }
-        let load = &plan.loads[trial.load];
+        let loads = &plan.loads[chains[trial.chain].clone()];
         let name = &plan.subjects[trial.subject];
         let title = format!("{name:width$}  round {}/{}", trial.round, plan.rounds);
-        let title = match plan.loads.len() {
-            1 => title,
-            _ => format!("{title}  {}", described(load)),
+        let title_of = |loads: &[Load]| match plan.loads.len() {
+            1 => title.clone(),
+            _ => format!("{title}  {}", described(loads)),
         };
-        let hash = load.hash();
+        let attempts = loads
+            .iter()
+            .map(|load| setup.finished.next_attempt(&load.hash(), name, trial.round));
         let (subject, version) = (
             &setup.subjects[trial.subject],
             &setup.versions[trial.subject],
@@ -297,27 +319,32 @@ fn measure(
         let job = Job {
             subject,
             version,
-            load,
+            loads,
             round: trial.round,
-            attempt: setup.finished.next_attempt(&hash, name, trial.round),
+            attempt: attempts.max().unwrap_or(1),
             seed: plan::trial_seed(plan.seed, trial.round),
-            title,
+            title: title_of(loads),
             admission,
         };
-        match trial::run(&bench, &job)? {
-            Some(record) => say(format_args!("{}  {}", job.title, result(&record))),
-            None => return Ok(false),
+        let Some(records) = trial::run(&bench, &job)? else {
+            return Ok(false);
+        };
+        for record in &records {
+            let load = std::slice::from_ref(&record.load);
+            say(format_args!("{}  {}", title_of(load), result(record)));
         }
     }
     Ok(true)
 }
 
-/// What distinguishes one load of a run from another.
-fn described(load: &Load) -> String {
-    format!(
-        "{} connections x {} B",
-        load.connections, load.payload_bytes
-    )
+/// What distinguishes one load of a run, or one ramp, from another.
+fn described(loads: &[Load]) -> String {
+    let connections: Vec<String> = loads
+        .iter()
+        .map(|load| load.connections.to_string())
+        .collect();
+    let payload = loads.first().map_or(0, |load| load.payload_bytes);
+    format!("{} connections x {payload} B", connections.join(", "))
 }
 
 fn result(record: &TrialRecord) -> String {

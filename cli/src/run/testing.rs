@@ -23,6 +23,7 @@ pub fn load() -> Load {
             warmup_echoes: 500,
         }),
         rate: None,
+        after_connections: 0,
         client_burn_ns: 0,
     }
 }

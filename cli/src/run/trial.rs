@@ -68,8 +68,8 @@ pub struct Job<'a> {
     pub subject: &'a Subject,
     /// Its version.
     pub version: &'a str,
-    /// Under what.
-    pub load: &'a Load,
+    /// Under what: the steps of a ramp, or a single load.
+    pub loads: &'a [Load],
     /// From 1.
     pub round: u32,
     /// From 1.
@@ -88,6 +88,8 @@ enum Stop {
     Failed { stage: String, reason: String },
     /// The user's wish; there is no result.
     Interrupted,
+    /// The record of a step cannot be saved.
+    Unsaved(anyhow::Error),
 }
 
 impl Stop {
@@ -105,25 +107,93 @@ impl Stop {
     }
 }
 
-/// Makes a trial and saves its record; `None` if the user interrupted it.
-pub fn run(bench: &Bench<'_>, job: &Job<'_>) -> anyhow::Result<Option<TrialRecord>> {
-    let mut record = blank(bench, job);
+impl Job<'_> {
+    /// What the first step begins with.
+    fn first(&self) -> &Load {
+        &self.loads[0]
+    }
+
+    /// What the last step ends with: the most connections.
+    fn largest(&self) -> &Load {
+        &self.loads[self.loads.len() - 1]
+    }
+}
+
+/// Makes a trial and saves its records, one a load, each as soon as it is
+/// measured; `None` if the user interrupted it.
+pub fn run(bench: &Bench<'_>, job: &Job<'_>) -> anyhow::Result<Option<Vec<TrialRecord>>> {
+    let mut steps = Steps {
+        folder: bench.folder.to_owned(),
+        current: blank(bench, job),
+        done: Vec::new(),
+    };
     let stopped = match &job.admission {
-        Admission::Admitted => measure(bench, job, &mut record),
+        Admission::Admitted => measure(bench, job, &mut steps),
         Admission::Unverified(reason) => {
-            record.marks.insert(UNVERIFIED.into(), reason.clone());
-            measure(bench, job, &mut record)
+            let marks = &mut steps.current.marks;
+            marks.insert(UNVERIFIED.into(), reason.clone());
+            measure(bench, job, &mut steps)
         }
         Admission::Refused { stage, reason } => Err(Stop::failed(stage, reason)),
     };
     match stopped {
         Ok(()) => {}
         Err(Stop::Interrupted) => return Ok(None),
-        Err(Stop::Failed { stage, reason }) => record.outcome = Outcome::Failed { stage, reason },
+        Err(Stop::Unsaved(error)) => return Err(error),
+        Err(Stop::Failed { stage, reason }) => {
+            let outcome = Outcome::Failed { stage, reason };
+            steps.current.outcome = outcome.clone();
+            // The steps behind it cannot be reached.
+            for load in &job.loads[steps.done.len() + 1..] {
+                steps.next(load)?;
+                steps.current.outcome = outcome.clone();
+            }
+        }
     }
-    verdict::add_marks(&mut record);
-    record.save(bench.folder)?;
-    Ok(Some(record))
+    steps.finish().map(Some)
+}
+
+/// The records of a trial.
+struct Steps {
+    folder: PathBuf,
+    /// Of the load that is being measured.
+    current: TrialRecord,
+    /// Those that are saved.
+    done: Vec<TrialRecord>,
+}
+
+impl Steps {
+    /// Saves the current record and goes on to the next step of a ramp.
+    fn next(&mut self, load: &Load) -> anyhow::Result<()> {
+        let mut marks = self.current.marks.clone();
+        marks.retain(|mark, _| mark == UNVERIFIED);
+        let next = TrialRecord {
+            load: load.clone(),
+            load_hash: load.hash(),
+            started_unix_s: Utc::now().unix_s,
+            outcome: Outcome::Completed,
+            metrics: BTreeMap::new(),
+            histograms: BTreeMap::new(),
+            series: BTreeMap::new(),
+            marks,
+            ..self.current.clone()
+        };
+        let finished = std::mem::replace(&mut self.current, next);
+        self.save(finished)
+    }
+
+    fn save(&mut self, mut record: TrialRecord) -> anyhow::Result<()> {
+        verdict::add_marks(&mut record);
+        record.save(&self.folder)?;
+        self.done.push(record);
+        Ok(())
+    }
+
+    fn finish(mut self) -> anyhow::Result<Vec<TrialRecord>> {
+        let last = self.current.clone();
+        self.save(last)?;
+        Ok(self.done)
+    }
 }
 
 fn blank(bench: &Bench<'_>, job: &Job<'_>) -> TrialRecord {
@@ -155,8 +225,8 @@ fn blank(bench: &Bench<'_>, job: &Job<'_>) -> TrialRecord {
         machine: bench.machine.clone(),
         cpus: bench.cpus.clone(),
         settings,
-        load: job.load.clone(),
-        load_hash: job.load.hash(),
+        load: job.first().clone(),
+        load_hash: job.first().hash(),
         outcome: Outcome::Completed,
         metrics: BTreeMap::new(),
         histograms: BTreeMap::new(),
@@ -166,11 +236,12 @@ fn blank(bench: &Bench<'_>, job: &Job<'_>) -> TrialRecord {
 }
 
 /// From the start of a server to its end.
-fn measure(bench: &Bench<'_>, job: &Job<'_>, record: &mut TrialRecord) -> Result<(), Stop> {
+fn measure(bench: &Bench<'_>, job: &Job<'_>, steps: &mut Steps) -> Result<(), Stop> {
     interruptible(bench)?;
     let stage = "start";
-    let processes = bench.options.processes(job.load.connections);
-    let processes = match job.load.connections > bench.options.pilot_above {
+    let connections = job.largest().connections;
+    let processes = bench.options.processes(connections);
+    let processes = match connections > bench.options.pilot_above {
         true => fitting(bench, job, processes)?,
         false => processes,
     };
@@ -180,7 +251,7 @@ fn measure(bench: &Bench<'_>, job: &Job<'_>, record: &mut TrialRecord) -> Result
         .map_err(anyhow::Error::from)
         .with_context(|| format!("{ports} ports are more than there are"))
         .and_then(|ports| ports::free_ports(ports, HOST));
-    let log = log(bench, record, "log");
+    let log = log(bench, &steps.current, "log");
     let spec = ServerSpec {
         name: job.subject.name.clone(),
         argv: argv.map_err(|error| Stop::error(stage, &error))?,
@@ -193,14 +264,13 @@ fn measure(bench: &Bench<'_>, job: &Job<'_>, record: &mut TrialRecord) -> Result
         extra_args: Vec::new(),
         log: log.clone(),
         start_timeout: START_TIMEOUT,
-        connections: job.load.connections,
+        connections,
     };
-    record
-        .settings
-        .insert("ports".into(), spec.ports.to_string());
+    let settings = &mut steps.current.settings;
+    settings.insert("ports".into(), spec.ports.to_string());
     let servers = Servers::start(&spec, processes.server);
     let mut servers = servers.map_err(|error| Stop::error(stage, &error))?;
-    let result = load(bench, job, &mut servers, processes, record);
+    let result = load(bench, job, &mut servers, processes, steps);
     let count = servers.count();
     match servers.stop() {
         Ok(reports) => tell_killed(&job.title, &reports),
@@ -219,7 +289,7 @@ fn measure(bench: &Bench<'_>, job: &Job<'_>, record: &mut TrialRecord) -> Result
 /// there. A server that needs more processes than its files do gets them.
 fn fitting(bench: &Bench<'_>, job: &Job<'_>, wanted: Processes) -> Result<Processes, Stop> {
     let stage = "start";
-    let footprint = bench.pilots.footprint(bench, job.subject, job.load);
+    let footprint = bench.pilots.footprint(bench, job.subject, job.largest());
     let footprint = footprint.map_err(|error| {
         let error = error.context("with a few connections, to see what it takes");
         Stop::error(stage, &error)
@@ -228,10 +298,10 @@ fn fitting(bench: &Bench<'_>, job: &Job<'_>, wanted: Processes) -> Result<Proces
     let found = Limits::read().map_err(|error| Stop::error(stage, &error))?;
     let mut processes = wanted;
     if bench.options.server_processes == Count::Auto {
-        let least = footprint.least_servers(job.load.connections.into(), &found);
+        let least = footprint.least_servers(job.largest().connections.into(), &found);
         processes.server = processes.server.max(least);
     }
-    let demand = Demand::of(job.load, bench.options.ports, found.nofile_hard);
+    let demand = Demand::of(job.largest(), bench.options.ports, found.nofile_hard);
     let peak = footprint.peak(&demand, processes);
     let memory = bench.machine.memory_bytes;
     note(format_args!(
@@ -267,14 +337,14 @@ fn load(
     job: &Job<'_>,
     servers: &mut Servers,
     processes: Processes,
-    record: &mut TrialRecord,
+    steps: &mut Steps,
 ) -> Result<(), Stop> {
     let first = Phase::Connect.name();
     let broken = |error: anyhow::Error| Stop::error(first, &error);
     let interval = bench.options.sample_interval;
     let observer = LocalObserver::new(servers.pids(), bench.cpus.server.clone(), interval);
     let mut observer = observer.map_err(broken)?;
-    let log = log(bench, record, "client.log");
+    let log = log(bench, &steps.current, "client.log");
     let logs: Vec<PathBuf> = (0..processes.client)
         .map(|index| numbered(&log, index, processes.client))
         .collect();
@@ -284,7 +354,7 @@ fn load(
         .collect();
     let clients = commands
         .and_then(|commands| {
-            let patience = Patience::for_connections(job.load.connections);
+            let patience = Patience::for_connections(job.largest().connections);
             Clients::start(commands, &bench.cpus.client, patience)
         })
         .map_err(broken)?;
@@ -294,10 +364,10 @@ fn load(
         servers,
         observer: &mut observer,
         clients,
-        record,
-        guard: Guard::of(bench, job.load),
+        steps,
+        guard: Guard::of(bench, job.largest()),
     };
-    trial.record.client_processes = trial.clients.count();
+    trial.steps.current.client_processes = trial.clients.count();
     let result = trial.all();
     let Phases { clients, .. } = trial;
     // A client that is at fault is not asked to leave: it is killed when dropped.

@@ -447,6 +447,7 @@ fn load(connections: u32) -> Load {
         },
         echo: None,
         rate: None,
+        after_connections: 0,
         client_burn_ns: 0,
     }
 }

@@ -51,6 +51,7 @@ impl Process {
             path: Target::DEFAULT_PATH.into(),
         };
         process.tell(&ClientCommand::Prepare {
+            most_connections: load.connections,
             load: Box::new(load),
             target,
             seed: 1,

@@ -8,16 +8,20 @@ use crate::workload::echo::EchoShare;
 use crate::workload::rate::{Batching, RateShare};
 use std::sync::Arc;
 use wsbench_schema::split::{apportion, share};
-use wsbench_schema::{DialLoad, EchoLoad, Load, RateLoad};
+use wsbench_schema::{EchoLoad, Load, RateLoad};
 
 const NS_PER_MS: u64 = 1_000_000;
 
-/// Connections and dials in flight are split evenly.
-pub fn connect(workers: &[Worker], route: &Arc<Route>, dial: &DialLoad, seed: u64) -> Vec<Order> {
+/// Connections and dials in flight are split evenly. What the loads before have
+/// opened was split in the same way, so that a shard goes on where it stopped.
+pub fn connect(workers: &[Worker], route: &Arc<Route>, load: &Load, seed: u64) -> Vec<Order> {
     let order = |(index, worker): (usize, &Worker)| {
-        let in_flight = share(dial.concurrency.into(), workers.len(), index).max(1) as u32;
-        let (connections, first) = (worker.connections, worker.first_number);
-        let connect = Connect::new(Arc::clone(route), dial, connections, first, in_flight, seed);
+        let part = |total: u32| share(total.into(), workers.len(), index) as u32;
+        let in_flight = part(load.dial.concurrency).max(1);
+        let slots = part(load.after_connections)..part(load.connections);
+        debug_assert!(slots.end <= worker.room);
+        let first = worker.first_number;
+        let connect = Connect::new(Arc::clone(route), &load.dial, slots, first, in_flight, seed);
         Order::Connect(Box::new(connect))
     };
     workers.iter().enumerate().map(order).collect()

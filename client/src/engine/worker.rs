@@ -41,8 +41,8 @@ struct Report {
 pub struct Worker {
     /// What the shard has done until now.
     pub counters: Arc<Counters>,
-    /// Connections that it is to open.
-    pub connections: u32,
+    /// Connections that it has room for.
+    pub room: u32,
     /// Number of its first connection among all of the client.
     pub first_number: u32,
     /// Connections that can carry messages, as of the last phase.
@@ -69,7 +69,7 @@ impl Worker {
     pub fn start(
         shard: Shard<WebSocket>,
         cpu: usize,
-        connections: u32,
+        room: u32,
         first_number: u32,
         stop: Arc<AtomicBool>,
     ) -> Result<Self, EngineError> {
@@ -89,7 +89,7 @@ impl Worker {
             reports,
             thread: Some(thread),
             counters,
-            connections,
+            room,
             first_number,
             open: 0,
         })

@@ -14,6 +14,7 @@ use mio::event::Event;
 use mio::{Interest, Token};
 use std::collections::VecDeque;
 use std::io::{ErrorKind, Read, Write};
+use std::ops::Range;
 use std::sync::Arc;
 use wsbench_schema::{DialLoad, latency_histogram, metric};
 
@@ -32,8 +33,9 @@ pub struct Connect {
     timeout_ns: u64,
     retries: u32,
     retry_interval_ns: u64,
+    /// The slots whose connections are still to be dialled for the first time.
+    slots: Range<SlotId>,
     planned: u32,
-    next: SlotId,
     in_flight: u32,
     /// Attempts in order of their start, so that the oldest is first.
     attempts: VecDeque<(SlotId, u64)>,
@@ -51,12 +53,12 @@ pub struct Connect {
 }
 
 impl Connect {
-    /// `connections` dials of which `concurrency` are in flight at once.
+    /// A dial for each of `slots`, of which `concurrency` are in flight at once.
     #[must_use]
     pub fn new(
         route: Arc<Route>,
         load: &DialLoad,
-        connections: u32,
+        slots: Range<SlotId>,
         first_number: u32,
         concurrency: u32,
         seed: u64,
@@ -69,8 +71,8 @@ impl Connect {
             timeout_ns: load.timeout_ms.saturating_mul(1_000_000),
             retries: load.retries,
             retry_interval_ns: load.retry_interval_ms.saturating_mul(1_000_000),
-            planned: connections,
-            next: 0,
+            planned: slots.len() as u32,
+            slots,
             in_flight: 0,
             attempts: VecDeque::new(),
             retry: VecDeque::new(),
@@ -102,11 +104,10 @@ impl Connect {
                     Some((_, id)) => id,
                     None => return,
                 },
-                _ if self.next < self.planned => {
-                    self.next += 1;
-                    self.next - 1
-                }
-                _ => return,
+                _ => match self.slots.next() {
+                    Some(id) => id,
+                    None => return,
+                },
             };
             self.dial(net, id);
         }
@@ -318,7 +319,7 @@ impl<P: Protocol> Workload<P> for Connect {
     }
 
     fn is_done(&self) -> bool {
-        self.in_flight == 0 && self.next == self.planned && self.retry.is_empty()
+        self.in_flight == 0 && self.slots.is_empty() && self.retry.is_empty()
     }
 
     fn planned(&self) -> u64 {

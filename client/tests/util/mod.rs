@@ -154,6 +154,7 @@ pub fn load(connections: u32, payload_bytes: u32) -> Load {
         dial,
         echo: None,
         rate: None,
+        after_connections: 0,
         client_burn_ns: 0,
     }
 }

@@ -1,6 +1,6 @@
 //! The phases of one trial: ready, edge, go, done, edge, recorded.
 
-use super::{Bench, HOST, Job, Stop};
+use super::{Bench, HOST, Job, Steps, Stop};
 use crate::driver::{Clients, Halt};
 use crate::observe::{LocalObserver, Observer};
 use crate::progress::Meter;
@@ -9,7 +9,7 @@ use crate::run::verdict;
 use crate::server::{Server, Servers};
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
-use wsbench_schema::{Load, Phase, PhaseReport, Target, TrialRecord, metric};
+use wsbench_schema::{Load, Phase, PhaseReport, Target, metric};
 
 /// How long the client may take to notice that the server is gone, so that what
 /// it measured until then is kept.
@@ -24,23 +24,47 @@ pub struct Phases<'a> {
     pub servers: &'a mut Servers,
     pub observer: &'a mut LocalObserver,
     pub clients: Clients,
-    pub record: &'a mut TrialRecord,
+    pub steps: &'a mut Steps,
     pub guard: Guard,
 }
 
 impl Phases<'_> {
-    /// Runs them to the last one, or to the first that fails.
+    /// Runs them to the last one of the last load, or to the first that fails.
     pub fn all(&mut self) -> Result<(), Stop> {
+        self.prepare()?;
+        self.of_one_load()?;
+        for load in &self.job.loads[1..] {
+            self.steps.next(load).map_err(Stop::Unsaved)?;
+            let shares = self.shares(load)?;
+            let told = self.clients.extend(&shares);
+            self.settle(Phase::Connect, told)?;
+            self.of_one_load()?;
+        }
+        Ok(())
+    }
+
+    fn shares(&self, load: &Load) -> Result<Vec<Load>, Stop> {
+        let shares = load.shares(self.clients.count());
+        shares.map_err(|reason| Stop::failed(Phase::Connect.name(), &reason))
+    }
+
+    fn prepare(&mut self) -> Result<(), Stop> {
         let target = Target {
             host: HOST.into(),
             ports: self.servers.ports(),
             path: Target::DEFAULT_PATH.into(),
         };
+        let (shares, last) = (
+            self.shares(self.job.first())?,
+            self.shares(self.job.largest())?,
+        );
+        let seed = self.job.seed;
+        let prepared = self.clients.prepare(&shares, &last, &target, seed);
+        self.settle(Phase::Connect, prepared)
+    }
+
+    fn of_one_load(&mut self) -> Result<(), Stop> {
         let mut last = Phase::Connect;
-        let shares = self.job.load.shares(self.clients.count());
-        let shares = shares.map_err(|reason| Stop::failed(last.name(), &reason))?;
-        let prepared = self.clients.prepare(&shares, &target, self.job.seed);
-        self.settle(last, prepared)?;
         loop {
             let next = {
                 let mut watch = watch(self.bench, self.servers, &mut self.guard);
@@ -74,14 +98,15 @@ impl Phases<'_> {
         let reports = self.settle(phase, done)?;
         let report = PhaseReport::merge(&reports)
             .map_err(|error| Stop::failed(phase.name(), &error.to_string()))?;
-        self.record.add_client(phase, &report);
+        self.steps.current.add_client(phase, &report);
         let count = |name: &str| report.metrics.get(name).copied();
         meter.finish(count(metric::SUCCEEDED), count(metric::FAILED).unwrap_or(0));
         // A dead server has no edge; that it died is the better reason.
         self.alive(phase)?;
         let (end, samples) = end.map_err(|error| self.unobserved(phase, &error))?;
-        self.record.add_server(phase, &begin, &end, &samples);
-        self.record.server_processes = self.record.server_processes.max(end.processes);
+        self.steps.current.add_server(phase, &begin, &end, &samples);
+        let record = &mut self.steps.current;
+        record.server_processes = record.server_processes.max(end.processes);
         match verdict::nothing_succeeded(phase, &report) {
             Some(reason) => Err(Stop::failed(phase.name(), &reason)),
             None => Ok(()),
