@@ -2,7 +2,7 @@
 //! two take turns and who begins alternates, so that a drift of the machine
 //! favours neither; each turn has a fresh server.
 
-use crate::load::{Load, Server, median, output_of, print_distance, raw_client};
+use crate::load::{FLOOR, Load, Server, WSBENCH, median, output_of, print_distance, raw_client};
 use anyhow::{Context as _, Result, ensure};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -11,11 +11,11 @@ use std::process::{Command, ExitCode};
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// The program of the subject `floor`.
-    #[arg(long)]
+    /// The program of the subject `floor`; built by `wsbench build floor`.
+    #[arg(long, default_value = FLOOR)]
     floor: PathBuf,
-    /// The program `wsbench`.
-    #[arg(long)]
+    /// The program `wsbench`; built by `cargo build --release -p wsbench`.
+    #[arg(long, default_value = WSBENCH)]
     client: PathBuf,
     /// All of them have a message in flight.
     #[arg(long, value_delimiter = ',', default_value = "64,10000")]

@@ -4,7 +4,7 @@
 
 use crate::connect_cost;
 use crate::load::{CLIENT_CPU, Load as RawLoad, SERVER_CPU, Server, median, print_distance};
-use crate::load::{raw_client, raw_dials};
+use crate::load::{FLOOR, WSBENCH, raw_client, raw_dials};
 use crate::machine::{in_time_wait, process_cpu_ns};
 use crate::process::{Process, figure};
 use anyhow::{Result, ensure};
@@ -30,10 +30,10 @@ const MOST: u32 = 19_000;
 #[derive(clap::Args)]
 pub struct Args {
     /// The program of the subject `floor`; built by `wsbench build floor`.
-    #[arg(long, default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/../output/bin/floor"))]
+    #[arg(long, default_value = FLOOR)]
     floor: PathBuf,
     /// The program `wsbench`; built by `cargo build --release -p wsbench`.
-    #[arg(long, default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/release/wsbench"))]
+    #[arg(long, default_value = WSBENCH)]
     client: PathBuf,
     /// Pairs of turns.
     #[arg(long, default_value_t = 5)]
@@ -92,7 +92,7 @@ impl Figures {
 
     /// True if every limit holds.
     fn print(&self) -> bool {
-        println!("{:<58} {:>10} {:>10} {:>10}", "figure", "is", "limit", "");
+        println!("{:<60} {:>10} {:>10} {:>10}", "figure", "is", "limit", "");
         let mut all_hold = true;
         for (name, limit, unit) in &self.names {
             let value = median(self.values[name].clone());
@@ -111,7 +111,7 @@ impl Figures {
                 )
             });
             println!(
-                "{name:<58} {:>10} {bound:>10} {:>10}{sides}",
+                "{name:<60} {:>10} {bound:>10} {:>10}{sides}",
                 format!("{value:.3} {unit}"),
                 if holds { "pass" } else { "MISSED" },
             );
@@ -307,27 +307,23 @@ impl Bench<'_> {
         Ok(f64::from(MANY) * 1e6 / figure(&report, metric::ELAPSED)?)
     }
 
+    /// A plan that uses every port it may of one source, and one with several sources.
     fn connect_cost(&self, figures: &mut Figures) -> Result<()> {
-        for name in [
-            "connect at 50 % of the tuples, of that at 1 %",
-            "connect at 100 % of the tuples, of that at 1 %",
+        for (sources, connections) in [
+            ("one source", connect_cost::of_one_source()?),
+            ("several", MOST),
         ] {
-            if !figures.wants(name) {
-                return Ok(());
+            let name = |percent| {
+                format!("connect at {percent} % of the tuples of {sources}, of that at 1 %")
+            };
+            if !figures.wants(&name(50)) {
+                continue;
             }
+            let [first, half, full] = connect_cost::measure(connections.min(MOST))?;
+            let limit = Limit::AtMost(2.0);
+            figures.add_ratio(&name(50), limit, (half, first));
+            figures.add_ratio(&name(100), limit, (full, first));
         }
-        let [first, half, full] = connect_cost::measure(MOST)?;
-        let limit = Limit::AtMost(2.0);
-        figures.add_ratio(
-            "connect at 50 % of the tuples, of that at 1 %",
-            limit,
-            (half, first),
-        );
-        figures.add_ratio(
-            "connect at 100 % of the tuples, of that at 1 %",
-            limit,
-            (full, first),
-        );
         Ok(())
     }
 

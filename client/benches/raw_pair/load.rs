@@ -18,6 +18,11 @@ const FIRST_PORTS: Range<u16> = 24_000..32_000;
 pub const SERVER_CPU: usize = 0;
 pub const CLIENT_CPU: usize = 1;
 
+/// Where the programs are that are measured unless it is said otherwise: `cargo bench`
+/// runs in the package's folder.
+pub const FLOOR: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../output/bin/floor");
+pub const WSBENCH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/release/wsbench");
+
 /// What both clients are asked to do.
 #[derive(Clone, Copy)]
 pub struct Load {

@@ -20,7 +20,14 @@ const FIRST_OTHER: Token = Token(usize::MAX - 1);
 const WAKER: Token = FIRST_OTHER;
 const TIMER: Token = Token(usize::MAX);
 
-/// What a shard has done until now, for others to read: a cache line of its own.
+/// What a shard has done until now, for others to read.
+///
+/// It is all that a shard writes while it runs and another thread reads, once a
+/// second; it has a cache line to itself, and the one that is fetched
+/// with it. The rest belongs to the shard's thread: the slots, the read buffer and the
+/// epoll are moved into it ([`Shard`] is not shared), and a workload makes its queue and
+/// its histograms on it. What shards have in common is only read: the templates and the
+/// route (without interior mutability) and the flag to stop, which is written once.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub struct Counters {
@@ -31,6 +38,8 @@ pub struct Counters {
     /// Failures in the phase.
     pub failed: AtomicU64,
 }
+
+const _: () = assert!(align_of::<Counters>() == 128 && size_of::<Counters>() == 128);
 
 impl Counters {
     /// Before a phase.
