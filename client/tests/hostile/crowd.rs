@@ -2,7 +2,7 @@
 //! served as if they were alone.
 
 use crate::peer::{
-    BURST, Peer, Server, all_at_once, bursts, case, frame, impatient, one_by_one, run,
+    BURST, Peer, Server, all_at_once, case, frame, impatient, one_by_one, run, two_bursts,
 };
 use crate::util::{expect, metric, welcome};
 use std::collections::BTreeMap;
@@ -170,7 +170,7 @@ fn the_good_make_every_echo_that_is_left() {
 }
 
 fn the_good_get_every_message_that_is_due() {
-    let (report, good) = serve(impatient(bursts(CONNECTIONS as u32, PAYLOAD, 2)));
+    let (report, good) = serve(impatient(two_bursts(CONNECTIONS as u32, PAYLOAD)));
     let mut failed = failing();
     let bad = count(|fate| matches!(fate, Fails(_)));
     failed.insert("connection_lost", bad * (BURST as u64 - 1));

@@ -18,7 +18,7 @@ pub const CLOSE: u8 = 0x88;
 pub const PING: u8 = 0x89;
 pub const PONG: u8 = 0x8A;
 
-/// Messages of [`bursts`] that are in flight on a connection at once.
+/// Messages of [`burst`] that are in flight on a connection at once.
 pub const BURST: usize = 4;
 /// How long a message may take that will come: a busy machine loses none.
 const PATIENT: Duration = Duration::from_secs(10);
@@ -296,12 +296,11 @@ pub fn one_by_one(connections: u32, payload_bytes: u32, count: u64) -> Load {
     load
 }
 
-/// An open loop in which each connection sends `bursts` times [`BURST`] messages
-/// at once, each when all of the burst before are answered.
-pub fn bursts(connections: u32, payload_bytes: u32, bursts: u64) -> Load {
+/// An open loop in which each connection sends [`BURST`] messages at once.
+pub fn burst(connections: u32, payload_bytes: u32) -> Load {
     let rate = RateLoad {
         connections: 0,
-        duration_ms: bursts * 500,
+        duration_ms: 500,
         per_connection_per_s: 2 * BURST as u32,
         batch_bytes: BURST as u32 * (payload_bytes + 14),
         window: BURST as u32,
@@ -312,6 +311,16 @@ pub fn bursts(connections: u32, payload_bytes: u32, bursts: u64) -> Load {
         rate: Some(rate),
         ..dials(connections, payload_bytes)
     }
+}
+
+/// As [`burst`], and the same again a second later, if all of the first are
+/// answered then.
+pub fn two_bursts(connections: u32, payload_bytes: u32) -> Load {
+    let mut load = burst(connections, payload_bytes);
+    if let Some(rate) = &mut load.rate {
+        (rate.duration_ms, rate.per_connection_per_s) = (2000, BURST as u32);
+    }
+    load
 }
 
 /// The load with [`TIMEOUT`].

@@ -2,7 +2,8 @@
 //! by a client that goes on with its work.
 
 use crate::peer::{
-    BURST, PING, Peer, Server, all_at_once, bursts, case, frame, impatient, last_phase, one_by_one,
+    BURST, PING, Peer, Server, all_at_once, burst, case, frame, impatient, last_phase, one_by_one,
+    two_bursts,
 };
 use crate::util::{expect, metric};
 use std::io::Write as _;
@@ -51,7 +52,7 @@ fn each_ping_of_a_storm_has_its_pong_and_no_echo_fails() {
         case("several in flight", || {
             let server = Server::start(|peer| storm(peer, 500));
             let count = u64::from(CONNECTIONS) * BURST as u64;
-            expect_right(bursts(CONNECTIONS, PAYLOAD, 1), &server, count);
+            expect_right(burst(CONNECTIONS, PAYLOAD), &server, count);
         }),
     ]);
 }
@@ -123,7 +124,7 @@ fn a_flood_without_an_end_is_given_its_time_and_no_more() {
             expect(&report, 100, &[("lost", 1)]);
         }),
         case("pongs are read, open loop", || {
-            let report = last_phase(impatient(bursts(4, PAYLOAD, 2)), &flooded(flood).target);
+            let report = last_phase(impatient(two_bursts(4, PAYLOAD)), &flooded(flood).target);
             expect(&report, right, &[("connection_lost", 3), ("lost", 1)]);
         }),
         case("pongs are not read, closed loop", || {
@@ -132,7 +133,7 @@ fn a_flood_without_an_end_is_given_its_time_and_no_more() {
         }),
         case("pongs are not read, open loop", || {
             let report = last_phase(
-                impatient(bursts(4, PAYLOAD, 2)),
+                impatient(two_bursts(4, PAYLOAD)),
                 &flooded(flood_deaf).target,
             );
             expect(&report, right, &[("connection_lost", 3), ("flooded", 1)]);

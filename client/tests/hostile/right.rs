@@ -1,7 +1,7 @@
 //! Answers that are right in an unusual form.
 
 use crate::peer::{
-    BINARY, BURST, Message, PING, PONG, Peer, Server, all_at_once, bursts, case, frame, last_phase,
+    BINARY, BURST, Message, PING, PONG, Peer, Server, all_at_once, burst, case, frame, last_phase,
     one_by_one,
 };
 use crate::util::{expect, metric};
@@ -90,8 +90,8 @@ fn an_answer_in_any_legal_form_is_right() {
     });
     let open = FORMS.map(|(name, form)| {
         case(format!("{name}, among several"), move || {
-            let load = bursts(CONNECTIONS, PAYLOAD, 2);
-            expect_right(form, load, u64::from(CONNECTIONS) * 2 * BURST as u64);
+            let load = burst(CONNECTIONS, PAYLOAD);
+            expect_right(form, load, u64::from(CONNECTIONS) * BURST as u64);
         })
     });
     all_at_once(closed.into_iter().chain(open));
@@ -113,7 +113,7 @@ fn answers_that_share_segments_are_each_counted() {
             }
         }
     });
-    let report = last_phase(bursts(CONNECTIONS, PAYLOAD, 2), &server.target);
-    expect(&report, u64::from(CONNECTIONS) * 2 * BURST as u64, &[]);
+    let report = last_phase(burst(CONNECTIONS, PAYLOAD), &server.target);
+    expect(&report, u64::from(CONNECTIONS) * BURST as u64, &[]);
     server.expect_content();
 }

@@ -2,11 +2,10 @@
 //! timeout; nobody else waits for them.
 
 use crate::peer::{
-    BURST, Peer, Server, TIMEOUT, all_at_once, bursts, case, impatient, last_phase, one_by_one,
+    BURST, Peer, Server, TIMEOUT, all_at_once, burst, case, impatient, last_phase, one_by_one,
 };
 use crate::util::{expect, metric};
 use std::io::Read as _;
-use std::net::TcpListener;
 use std::thread;
 use std::time::{Duration, Instant};
 use wsbench_schema::{Load, PhaseReport};
@@ -18,11 +17,7 @@ const CONNECTIONS: u32 = 8;
 
 /// A server of which the first two connections are stalled.
 fn server(stalled: fn(&mut Peer)) -> Server {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    // Inherited: what is not read stays with the client.
-    let socket = socket2::SockRef::from(&listener);
-    socket.set_recv_buffer_size(64 << 10).unwrap();
-    Server::on(listener, move |peer| {
+    Server::start(move |peer| {
         peer.welcome()?;
         if peer.number < 2 {
             stalled(peer);
@@ -66,15 +61,15 @@ fn a_stalled_connection_loses_its_messages_and_stops_no_other() {
     let echoes = |payload, count| one_by_one(CONNECTIONS, payload, count);
     // Of two connections four messages each.
     let failures = [("connection_lost", 6), ("lost", 2)];
-    let burst = u64::from(CONNECTIONS - 2) * BURST as u64;
-    let large = || bursts(CONNECTIONS, LARGE / BURST as u32, 1);
+    let right = u64::from(CONNECTIONS - 2) * BURST as u64;
+    let large = || burst(CONNECTIONS, LARGE / BURST as u32);
     all_at_once([
         case("never reads, closed loop", || {
-            let report = check(echoes(LARGE, 20), never_reads, 18, &[("lost", 2)]);
+            let report = check(echoes(LARGE, 12), never_reads, 10, &[("lost", 2)]);
             assert!(was_blocked(&report), "{:?}", report.metrics);
         }),
         case("reads a byte a second, closed loop", || {
-            let report = check(echoes(LARGE, 20), reads_a_byte_a_second, 18, &[("lost", 2)]);
+            let report = check(echoes(LARGE, 12), reads_a_byte_a_second, 10, &[("lost", 2)]);
             assert!(was_blocked(&report), "{:?}", report.metrics);
         }),
         case("never reads, small messages", || {
@@ -84,18 +79,13 @@ fn a_stalled_connection_loses_its_messages_and_stops_no_other() {
             check(echoes(64, 1000), reads_and_is_mute, 998, &[("lost", 2)]);
         }),
         case("never reads, open loop", || {
-            check(large(), never_reads, burst, &failures);
+            check(large(), never_reads, right, &failures);
         }),
         case("reads a byte a second, open loop", || {
-            check(large(), reads_a_byte_a_second, burst, &failures);
+            check(large(), reads_a_byte_a_second, right, &failures);
         }),
         case("mute, open loop", || {
-            check(
-                bursts(CONNECTIONS, 64, 2),
-                reads_and_is_mute,
-                2 * burst,
-                &failures,
-            );
+            check(burst(CONNECTIONS, 64), reads_and_is_mute, right, &failures);
         }),
     ]);
 }
