@@ -7,8 +7,8 @@ use std::fs;
 use std::thread;
 use std::time::{Duration, Instant};
 use util::{
-    Project, Running, add_wrong, alone, clients, descendants, expect_exit_code,
-    expect_nothing_left, failure, figure, measure, project, records, signal,
+    Project, Running, add_wrong, alone, descendants, expect_exit_code, expect_nothing_left,
+    failure, figure, measure, project, records, signal,
 };
 use wsbench_schema::metric::{
     CLIENT_CPU, CLIENT_CPUS, CONCURRENCY, CONNECTIONS, DIAL_LATENCY, ECHO_LATENCY, FAILED,
@@ -67,10 +67,19 @@ fn three_clients_and_two_servers_share_a_load_to_the_last_echo() {
     expect_nothing_left(&project, REAPED);
 }
 
-/// Process ids of those of the project that have this in their command line.
-fn pids(project: &Project, what: &str) -> Vec<u32> {
+/// Process ids of the project's servers.
+fn servers(project: &Project) -> Vec<u32> {
+    pids(project, |words| words[0].ends_with("/misbehave"))
+}
+
+/// Process ids of the project's clients.
+fn clients(project: &Project) -> Vec<u32> {
+    pids(project, |words| words.get(1) == Some(&"client-process"))
+}
+
+fn pids(project: &Project, is_meant: fn(&[&str]) -> bool) -> Vec<u32> {
     let mut all = descendants(project);
-    all.retain(|(_, line)| line.contains(what) && !line.contains("keeper"));
+    all.retain(|(_, line)| is_meant(&line.split(' ').collect::<Vec<_>>()));
     all.iter().map(|(pid, _)| *pid).collect()
 }
 
@@ -85,16 +94,16 @@ fn one_killed_process_of_several_is_the_trials_failure_with_its_number() {
     );
     let mut killed = Vec::new();
     // A trial each. The servers of the second are new ones.
-    for what in ["/misbehave", "client-process"] {
+    for whose in [servers, clients] {
         let start = Instant::now();
         loop {
-            let servers = pids(&project, "/misbehave");
+            let servers = servers(&project);
             let is_new = servers.iter().all(|server| !killed.contains(server));
-            if clients(&project) == 2 && servers.len() == 3 && is_new {
+            if clients(&project).len() == 2 && servers.len() == 3 && is_new {
                 // Their connections too, as far as that can be told from outside.
                 thread::sleep(Duration::from_millis(300));
                 killed = servers;
-                signal(pids(&project, what)[1], "KILL");
+                signal(whose(&project)[1], "KILL");
                 break;
             }
             assert!(start.elapsed() < BOUND, "never began: {}", run.said());
