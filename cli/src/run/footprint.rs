@@ -211,7 +211,7 @@ mod tests {
         let reason = shortage(&peak, &found(), 24 * GIB, 300).unwrap();
         assert_eq!(
             reason,
-            "needs 25.57G of memory, 21.00G available, of which 1.20G stay free for others \
+            "needs 25.58G of memory, 21.00G available, of which 1.20G stay free for others \
              (fewer connections, or a machine with more memory)"
         );
     }
