@@ -5,7 +5,7 @@ use crate::peer::{
     BINARY, BURST, Message, PING, Peer, Server, TEXT, all_at_once, burst, case, frame, last_phase,
     one_by_one, two_bursts,
 };
-use crate::util::{expect, metric};
+use crate::util::{causes, expect, metric};
 use std::fmt::Debug;
 use std::sync::OnceLock;
 use std::thread;
@@ -230,11 +230,20 @@ fn an_echo_that_is_answered_twice_has_failed() {
         &[("unexpected", 1)],
     );
     counted(&together);
-    // One in flight on the two of a shard: the second answer meets an idle connection.
+    // One in flight on the two of a shard: the second answer meets an idle
+    // connection, or its next echo, which then fails in place of the doubled one.
     let mut load = closed_loop(PAYLOAD);
     let echo = load.echo.as_mut().unwrap();
-    (echo.concurrency, echo.limit_per_s) = (2, 100);
-    counted(&check(load, &doubles(true), 1, &[("unexpected", 1)]));
+    (echo.concurrency, echo.limit_per_s) = (2, 20);
+    let report = last_phase(load, &doubles(true).target);
+    counted(&report);
+    let causes = causes(&report);
+    let known = |(cause, _): &(String, u64)| cause == "unexpected" || cause == "wrong_payload";
+    assert!(causes.iter().all(known), "{causes:?}");
+    assert!(metric(&report, "failed_unexpected_count") > 0, "{causes:?}");
+    assert_eq!(metric(&report, "failed_count"), CONNECTIONS);
+    let sent = metric(&report, "sent_count");
+    assert_eq!(metric(&report, "succeeded_count"), sent - CONNECTIONS);
 }
 
 #[test]

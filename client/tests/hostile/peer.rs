@@ -324,9 +324,13 @@ pub fn two_bursts(connections: u32, payload_bytes: u32) -> Load {
 }
 
 /// The load with [`TIMEOUT`].
-pub fn impatient(mut load: Load) -> Load {
-    let timeout_ms = TIMEOUT.as_millis() as u64;
-    load.dial.timeout_ms = timeout_ms;
+pub fn impatient(load: Load) -> Load {
+    with_timeout(load, TIMEOUT)
+}
+
+/// The load with another time for each message.
+pub fn with_timeout(mut load: Load, timeout: Duration) -> Load {
+    let timeout_ms = timeout.as_millis() as u64;
     if let Some(echo) = &mut load.echo {
         echo.timeout_ms = timeout_ms;
     }
