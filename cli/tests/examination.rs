@@ -67,7 +67,7 @@ fn a_wrong_server_is_timed_in_no_round_and_a_dead_one_is_told_from_it() {
     for record in &records {
         assert!(record.metrics.is_empty(), "{record:?}");
         let expected = match record.subject.name.as_str() {
-            "wrong" => ("verify", " cases passed; echo, "),
+            "wrong" => ("verify", " cases passed; echo/"),
             "mortal" => ("verify", "saw server exited with code 1"),
             _ => ("start", "exited with code 1 before it listened"),
         };

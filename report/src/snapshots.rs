@@ -132,7 +132,7 @@ fn a_servers_text_cannot_leave_its_line() {
     let failure = lines.iter().position(|line| line.contains("126 bytes"));
     let line = lines[failure.unwrap()];
     assert!(
-        line.starts_with("  - should: control, ping of 126"),
+        line.starts_with("  - should: control/ping of 126"),
         "{line}"
     );
     assert!(line.ends_with(r"\| of \*\*126\*\* bytes \|"), "{line}");
@@ -164,7 +164,7 @@ fn who_fails_everything_fills_no_terminal() {
     found.findings = vec![failing; 60];
     let report = Report::new(&plan, &[example::trial("axum", 1)]).unwrap();
     let report = report.with_examinations(vec![found]);
-    let shown = |text: &str| text.matches("should: echo, one").count();
+    let shown = |text: &str| text.matches("should: echo/one").count();
     assert_eq!(shown(&report.markdown()), 60);
     let text = report.terminal(None);
     assert_eq!(shown(&text), 8);

@@ -56,10 +56,10 @@ fn failure(finding: &Finding) -> String {
         Level::Should => "should",
         Level::Note => "note",
     };
-    let (group, name) = (&finding.group, &finding.name);
+    let case = finding.path();
     let expected = shortened(&finding.expected, LONGEST);
     let seen = shortened(finding.seen.as_deref().unwrap_or("nothing"), LONGEST);
-    format!("{level}: {group}, {name}: expected {expected}; saw {seen}")
+    format!("{level}: {case}: expected {expected}; saw {seen}")
 }
 
 /// `omitted: fragmentation (2 fragments, 10 fragments), close (no code)`.
@@ -101,8 +101,8 @@ mod tests {
         assert_eq!(
             item.lines,
             [
-                "must: echo, text of 0 bytes: expected a right answer; saw a wrong one",
-                "should: handshake, wrong version: expected a right answer; saw a wrong one",
+                "must: echo/text of 0 bytes: expected a right answer; saw a wrong one",
+                "should: handshake/wrong version: expected a right answer; saw a wrong one",
                 "omitted: close (no code, invalid code)",
             ]
         );

@@ -1,13 +1,13 @@
 //! `wsbench report`.
 
 use crate::root::Root;
-use crate::run::resume;
+use crate::run::{examine, resume};
 use crate::table;
 use anyhow::{Context as _, bail};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use wsbench_report::{Report, terminal_width};
-use wsbench_schema::{Examination, RunPlan, TrialRecord};
+use wsbench_schema::{RunPlan, TrialRecord};
 
 /// Runs that are named when the one that was asked for is not there.
 const NEWEST: usize = 5;
@@ -72,7 +72,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
 fn load(folder: &Path) -> anyhow::Result<Report> {
     let plan = RunPlan::load(folder)?;
     let records = TrialRecord::load_all(folder)?;
-    let examinations = Examination::load_all(folder)?;
+    let examinations = examine::load_all(folder)?;
     let report = Report::new(&plan, &records);
     let report = report.with_context(|| format!("no report of {}", folder.display()))?;
     Ok(report.with_examinations(examinations))
@@ -178,6 +178,10 @@ mod tests {
         let error = load(&folder).unwrap_err().to_string();
         assert!(error.starts_with(broken.to_str().unwrap()), "{error}");
         assert!(error.contains("not a valid record"), "{error}");
+        assert!(
+            error.ends_with("(without that file the report is made, and says so)"),
+            "{error}"
+        );
         fs::remove_file(broken).unwrap();
         fs::write(folder.join("x.json"), "{").unwrap();
         let error = load(&folder).unwrap_err().to_string();

@@ -2,7 +2,7 @@
 //! subject measured here before, else assumed speeds.
 
 use crate::run::resume;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
 use wsbench_schema::{CpuMap, Load, Phase, RunPlan, TrialRecord, metric};
@@ -10,8 +10,10 @@ use wsbench_schema::{CpuMap, Load, Phase, RunPlan, TrialRecord, metric};
 /// Assumed where nothing was measured before.
 const DIALS_PER_S: u64 = 10_000;
 const ECHOES_PER_S: u64 = 50_000;
-/// Start, verification, closing and saving, for each trial.
-const BESIDES: Duration = Duration::from_secs(2);
+/// Start, closing and saving, for each trial.
+const BESIDES: Duration = Duration::from_secs(1);
+/// For each subject once; those of an interrupted run may have it behind them.
+const EXAMINATION: Duration = Duration::from_secs(2);
 /// Earlier runs that are looked at.
 const RUNS_MAX: usize = 20;
 
@@ -64,8 +66,12 @@ impl History {
     /// Of trials, each a subject under a load.
     pub fn estimate<'a>(&self, trials: impl Iterator<Item = (&'a str, &'a Load)>) -> Estimate {
         let (mut total, mut known, mut count) = (Duration::ZERO, 0_u32, 0_u32);
+        let mut subjects = BTreeSet::new();
         for (subject, load) in trials {
             count += 1;
+            if subjects.insert(subject) {
+                total += EXAMINATION;
+            }
             let before = self.0.get(&(load.hash(), subject.to_owned()));
             known += u32::from(before.is_some());
             total += before.copied().unwrap_or_else(|| assumed(load)) + BESIDES;
@@ -139,12 +145,12 @@ mod tests {
         let echo = slow.echo.as_mut().unwrap();
         (echo.echoes, echo.warmup_echoes) = (500_000, 50_000);
         let estimate = History::default().estimate([("axum", &slow)].into_iter());
-        assert_eq!(estimate.total, Duration::from_secs(1 + 1 + 10 + 10 + 2));
+        assert_eq!(estimate.total, Duration::from_secs(1 + 1 + 10 + 10 + 3));
         let said = "assuming 10000 dials and 50000 echoes a second";
         assert_eq!(estimate.basis, said);
         slow.echo.as_mut().unwrap().limit_per_s = 10_000;
         let limited = History::default().estimate([("axum", &slow)].into_iter());
-        assert_eq!(limited.total, Duration::from_secs(1 + 1 + 50 + 10 + 2));
+        assert_eq!(limited.total, Duration::from_secs(1 + 1 + 50 + 10 + 3));
     }
 
     #[test]
@@ -158,7 +164,10 @@ mod tests {
         let loads = [load()];
         let history = History::read(results.path(), &loads, &before.cpus);
         let known = history.estimate([("axum", &loads[0])].into_iter());
-        assert_eq!(known.total, Duration::from_secs(22));
+        assert_eq!(known.total, Duration::from_secs(2 + 20 + 1));
+        let thrice = std::iter::repeat_n(("axum", &loads[0]), 3);
+        let total = history.estimate(thrice).total;
+        assert_eq!(total, Duration::from_secs(2 + 3 * (20 + 1)));
         assert_eq!(known.basis, "from earlier runs of the same load here");
         let both = [("axum", &loads[0]), ("floor", &loads[0])];
         let partly = history.estimate(both.into_iter());

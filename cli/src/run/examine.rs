@@ -10,9 +10,10 @@ use crate::run::trial::{Bench, HOST, START_TIMEOUT, exited, remove_empty};
 use crate::server::{Server, ServerSpec};
 use crate::subject::Subject;
 use crate::verify;
-use anyhow::Context as _;
+use anyhow::{Context as _, anyhow};
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
 use std::time::{Duration, Instant};
 use wsbench_schema::{Examination, Finding, Level, SubjectId, Target, Verdict};
 
@@ -124,6 +125,15 @@ impl Examinations {
     }
 }
 
+/// Every examination in the run's folder, for its report.
+///
+/// # Errors
+/// If one cannot be read: which, and what to do.
+pub fn load_all(folder: &Path) -> anyhow::Result<Vec<Examination>> {
+    Examination::load_all(folder)
+        .map_err(|error| anyhow!("{error} (without that file the report is made, and says so)"))
+}
+
 /// Starts the server, asks it everything, and stops it.
 fn examine(
     bench: &Bench<'_>,
@@ -203,18 +213,16 @@ fn admission(examination: &Examination, unverified: bool) -> Admission {
     }
 }
 
-/// `22/23 cases passed; echo text of 0 bytes: expected ..., saw ...`: the failure
+/// `22/23 cases passed; echo/text of 0 bytes: expected ..., saw ...`: the failure
 /// that explains the others, if there is one.
 fn reason(examination: &Examination) -> String {
     let musts = examination.failures().filter(|f| f.level == Level::Must);
     // `false` is first: that of a server that is gone.
     let first = musts.min_by_key(|finding| finding.group != "server");
     let first = first.map(|finding| {
-        let (group, name, expected) = (&finding.group, &finding.name, &finding.expected);
+        let (case, expected) = (finding.path(), &finding.expected);
         let seen = finding.seen.as_deref().unwrap_or("nothing");
-        one_line(&format!(
-            "; {group}, {name}: expected {expected}, saw {seen}"
-        ))
+        one_line(&format!("; {case}: expected {expected}, saw {seen}"))
     });
     let summary = examination.summary();
     format!("{summary} cases passed{}", first.unwrap_or_default())

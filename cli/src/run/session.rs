@@ -7,7 +7,7 @@ use crate::doctor::{self, Demand};
 use crate::progress::{Spinner, note, say};
 use crate::root::Root;
 use crate::run::estimate::{History, spoken};
-use crate::run::examine::{Admission, Examinations};
+use crate::run::examine::{self, Admission, Examinations};
 use crate::run::interrupt::{EXIT_CODE, Interrupt};
 use crate::run::limits;
 use crate::run::lock::RunLock;
@@ -25,7 +25,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::process::ExitCode;
 use wsbench_report::{Report, terminal_width};
-use wsbench_schema::{CpuMap, Examination, Load, Machine, Outcome, TrialRecord};
+use wsbench_schema::{CpuMap, Load, Machine, Outcome, TrialRecord};
 
 /// What is done around the trials.
 pub struct Around<'a> {
@@ -362,7 +362,7 @@ fn result(record: &TrialRecord) -> String {
 /// subject failed.
 fn report(root: &Root, setup: &Setup, around: &Around<'_>) -> anyhow::Result<bool> {
     let records = TrialRecord::load_all(&setup.folder)?;
-    let examinations = Examination::load_all(&setup.folder)?;
+    let examinations = examine::load_all(&setup.folder)?;
     let report = Report::new(&setup.plan, &records)?.with_examinations(examinations);
     say(format_args!(
         "\n{}",

@@ -88,6 +88,8 @@ fn it_says_who_is_served_and_what_a_phase_cost() {
     let wall = nanoseconds(&end["edge"], "at_ns") - nanoseconds(&begin, "at_ns");
     assert!(wall >= 900_000_000, "{wall}");
     assert!(nanoseconds(&end["edge"], "cpu_ns") >= nanoseconds(&begin, "cpu_ns"));
+    // What the kernel drops on the server's host is told from there.
+    assert!(begin["listen_queue"]["overflows"].is_u64(), "{begin}");
     assert!(nanoseconds(&end["edge"], "rss_bytes") > 50_000_000);
     let samples = end["samples"].as_array().unwrap();
     assert!((1..=4).contains(&samples.len()), "{samples:?}");
