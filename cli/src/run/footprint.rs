@@ -196,7 +196,7 @@ mod tests {
     #[test]
     fn the_peak_is_the_sum_of_all_that_holds_memory() {
         let peak = lean().peak(&demand(), processes());
-        let kernel = 10_000 * 1_000_000 + 10_000 * 4096;
+        let kernel = 8_300 * 1_000_000 + 10_000 * 4096;
         let user = (5_000 + 128) * 1_000_000 + 51 * ((3 + 4 + 10) << 20);
         assert_eq!(peak.bytes, kernel + user);
         assert_eq!(peak.threads, 102);
@@ -211,7 +211,7 @@ mod tests {
         let reason = shortage(&peak, &found(), 24 * GIB, 300).unwrap();
         assert_eq!(
             reason,
-            "needs 25.58G of memory, 21.00G available, of which 1.20G stay free for others \
+            "needs 23.99G of memory, 21.00G available, of which 1.20G stay free for others \
              (fewer connections, or a machine with more memory)"
         );
     }
