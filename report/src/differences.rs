@@ -65,15 +65,12 @@ pub struct Difference {
     pub answer: Answer,
     /// Whether no other subject lies between the two.
     pub is_next: bool,
+    /// Of the ratio, if no other lies between them (see [`ratio::interval`]): to
+    /// compute it for all would take longer than everything else in a report.
+    pub interval: Option<(f64, f64)>,
 }
 
 impl Difference {
-    /// Bootstrap interval of the ratio; see [`ratio::interval`].
-    #[must_use]
-    pub fn interval(&self) -> Option<(f64, f64)> {
-        ratio::interval(&self.rounds.of, &self.rounds.to)
-    }
-
     /// `better`, `worse`, `no difference shown` or `too few rounds (5 needed)`.
     #[must_use]
     pub fn verdict(&self) -> String {
@@ -92,42 +89,52 @@ impl Difference {
     }
 }
 
+/// Two subjects about which a question is asked.
+struct Pair<'a> {
+    measure: Measure,
+    subject: &'a Subject,
+    to: &'a Subject,
+    is_next: bool,
+}
+
 /// Every pair of subjects that have figures, in every measure.
 #[must_use]
 pub fn between(subjects: &[Subject], load_hash: &str) -> Vec<Difference> {
-    let mut pairs = Vec::new();
+    let (mut pairs, mut questions) = (Vec::new(), Vec::new());
     for measure in MEASURES {
         let ranked = ranked(subjects, measure);
         for (place, (subject, of)) in ranked.iter().enumerate() {
             for (distance, (other, to)) in ranked[place + 1..].iter().enumerate() {
-                let question = Question {
+                pairs.push(Pair {
+                    measure,
+                    subject,
+                    to: other,
+                    is_next: distance == 0,
+                });
+                questions.push(Question {
                     of: of.clone(),
                     to: to.clone(),
-                };
-                pairs.push((
-                    measure,
-                    subject.name.clone(),
-                    other.name.clone(),
-                    distance == 0,
-                    question,
-                ));
+                });
             }
         }
     }
-    let questions: Vec<Question> = pairs.iter().map(|pair| pair.4.clone()).collect();
-    let answered = pairs.into_iter().zip(compare::decide(&questions));
-    answered
-        .map(
-            |((measure, subject, to, is_next, rounds), answer)| Difference {
+    let answers = compare::decide(&questions);
+    let asked = pairs.into_iter().zip(questions);
+    asked
+        .zip(answers)
+        .map(|((pair, rounds), answer)| {
+            let interval = || ratio::interval(&rounds.of, &rounds.to);
+            Difference {
                 load_hash: load_hash.to_owned(),
-                measure,
-                subject,
-                to,
+                measure: pair.measure,
+                subject: pair.subject.name.clone(),
+                to: pair.to.name.clone(),
+                interval: pair.is_next.then(interval).flatten(),
                 rounds,
                 answer,
-                is_next,
-            },
-        )
+                is_next: pair.is_next,
+            }
+        })
         .collect()
 }
 
@@ -213,13 +220,12 @@ fn is_too_few(difference: &Difference) -> bool {
 }
 
 fn cells(difference: &Difference) -> Vec<Cell> {
-    let interval = difference.interval();
     vec![
         Cell::Text(difference.subject.clone()),
         Cell::Text(difference.measure.name.to_owned()),
         Cell::Text(difference.to.clone()),
         Cell::of(difference.answer.ratio, Unit::Ratio),
-        interval.map_or(Cell::Missing, |(low, high)| {
+        difference.interval.map_or(Cell::Missing, |(low, high)| {
             Cell::Span(low, high, Unit::Ratio)
         }),
         Cell::Text(difference.verdict()),

@@ -127,8 +127,9 @@ impl Project {
         let status = command.status().context("cannot start wsbench run")?;
         if !status.success() {
             bail!(
-                "wsbench run {}: {status} (see {})",
+                "wsbench run {}: {status}{} (whole log: {})",
                 servers.join(" "),
+                last_line(&log),
                 log.display()
             );
         }
@@ -153,6 +154,13 @@ impl Project {
         paths.retain(|path| path.join(RunPlan::FILE_NAME).is_file());
         Ok(paths)
     }
+}
+
+/// To stand behind an error.
+fn last_line(log: &Path) -> String {
+    let text = fs::read_to_string(log).unwrap_or_default();
+    let last = text.lines().rfind(|line| !line.trim().is_empty());
+    last.map_or_else(String::new, |line| format!(": {}", line.trim()))
 }
 
 /// If this process ends, however, what it started is asked to end in order.
