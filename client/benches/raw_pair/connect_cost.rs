@@ -3,25 +3,9 @@
 
 use crate::load::Server;
 use crate::machine::{raise_open_files, thread_cpu_ns};
-use anyhow::{Context as _, Result, bail};
-use std::fs;
+use anyhow::{Context as _, Result};
 use wsbench_client::engine::dial::Route;
 use wsbench_schema::{Part, PortRange, Target};
-
-/// The most connections to one port for which a route uses one source: half
-/// the local ports.
-pub fn of_one_source() -> Result<u32> {
-    let path = "/proc/sys/net/ipv4/ip_local_port_range";
-    let range = fs::read_to_string(path).with_context(|| format!("cannot read {path}"))?;
-    let ends: Vec<u32> = range
-        .split_whitespace()
-        .map(str::parse)
-        .collect::<Result<_, _>>()?;
-    let [low, high] = ends[..] else {
-        bail!("{path} is `{range}`");
-    };
-    Ok((high + 1 - low) / 2)
-}
 
 /// Microseconds of CPU for each `connect` of the first, the middle and the last
 /// hundredth of `connections` to one port.

@@ -62,6 +62,19 @@ impl LocalPorts {
     fn count(self) -> u32 {
         u32::from(self.high - self.low) + 1
     }
+
+    /// How many of them may be taken for one destination before a `connect` from
+    /// the same address becomes slow: half, less an eighth of it for those that
+    /// are bound by others, which are passed over.
+    fn comfortable(self) -> u32 {
+        (self.count() * 7 / 16).max(1)
+    }
+}
+
+/// Connections to one port for which a single source address is used, at most.
+#[must_use]
+pub fn ports_of_one_source() -> u32 {
+    LocalPorts::of_this_machine().comfortable()
 }
 
 impl Route {
@@ -72,7 +85,7 @@ impl Route {
     /// the range first. Once those are taken for a destination, each `connect`
     /// searches all of them before it tries the others, and is hundreds of times
     /// slower. On loopback every 127.x.y.z is at hand without set-up, so each is
-    /// used for half its ports at most, and each client process has addresses
+    /// used for less than half its ports, and each client process has addresses
     /// of its own. From a single address, a socket that names its range
     /// (`IP_LOCAL_PORT_RANGE`, Linux 6.8) has no such preference.
     ///
@@ -104,7 +117,7 @@ impl Route {
         local: LocalPorts,
     ) -> Result<Self, EngineError> {
         let servers = ports.count() as u32;
-        let comfortable = (local.count() / 2).max(1);
+        let comfortable = local.comfortable();
         let all = connections.saturating_mul(part.of);
         let per_port = all.div_ceil(servers);
         let is_loopback_v4 = matches!(ip, IpAddr::V4(ip) if ip.is_loopback());
@@ -245,9 +258,11 @@ mod tests {
     }
 
     #[test]
-    fn the_kernel_chooses_the_source_while_half_the_ports_suffice() {
-        let route = plan(LOCAL, ports(10), 140_000, Part::WHOLE);
+    fn the_kernel_chooses_the_source_while_less_than_half_the_ports_suffice() {
+        let route = plan(LOCAL, ports(10), 122_500, Part::WHOLE);
         assert_eq!(route.from, From::Any);
+        let route = plan(LOCAL, ports(10), 122_501, Part::WHOLE);
+        assert!(matches!(route.from, From::Sources(sources) if sources.len() == 2));
     }
 
     #[test]
@@ -259,8 +274,8 @@ mod tests {
                 .entry((route.source(number), route.destination(number)))
                 .or_insert(0) += 1;
         }
-        assert_eq!(uses.len(), 80);
-        assert!(uses.values().all(|count| *count <= 14_000));
+        assert_eq!(uses.len(), 90);
+        assert!(uses.values().all(|count| *count <= 12_250));
     }
 
     #[test]
@@ -278,7 +293,7 @@ mod tests {
                     *loads.entry(to).or_insert(0) += 1;
                 }
             }
-            assert!(uses.values().all(|count| *count <= 14_000));
+            assert!(uses.values().all(|count| *count <= 12_250));
             // Every port of the servers takes the same load: no process' remainder goes
             // where another's went.
             let (least, most) = (loads.values().min(), loads.values().max());
@@ -290,7 +305,7 @@ mod tests {
     #[test]
     fn from_a_single_address_the_whole_range_is_named_once_half_is_too_little() {
         let far = "192.0.2.1".parse().unwrap();
-        assert_eq!(plan(far, ports(1), 14_000, Part::WHOLE).from, From::Any);
+        assert_eq!(plan(far, ports(1), 12_250, Part::WHOLE).from, From::Any);
         let whole = From::WholeRange(LOCAL_PORTS);
         assert_eq!(plan(far, ports(1), 28_000, Part::WHOLE).from, whole);
         let part = Part { index: 1, of: 2 };
