@@ -1,6 +1,7 @@
 //! What could stop a run. Both ends are on this machine.
 
 use super::{Amount, Bytes, Check, Demand, Limits, Side, Status, Sysctl};
+use wsbench_client::engine::dial::ports_of_one_source;
 
 /// Files that a process holds besides its connections: listeners, epolls, timers, logs.
 pub const FILES_BESIDES: u64 = 200;
@@ -144,18 +145,19 @@ fn file_max(found: &Limits, demand: &Demand) -> Check {
 }
 
 /// Connections that the four parts of an address leave room for. Loopback has
-/// source addresses enough, each used for half the local ports: beyond that the
-/// kernel's search for a free one takes milliseconds.
+/// source addresses enough, each used for less than half the local ports: beyond
+/// that the kernel's search for a free one takes milliseconds.
 fn tuples(found: &Limits, demand: &Demand) -> Check {
     let ports = (demand.ports * demand.server_processes).max(1);
-    let half = (found.ephemeral_ports / 2).max(1);
-    let sources = demand.connections.div_ceil(ports * half).max(1);
-    let room = sources * ports * half;
+    let local = u32::try_from(found.ephemeral_ports).unwrap_or(u32::MAX);
+    let each = u64::from(ports_of_one_source(local));
+    let sources = demand.connections.div_ceil(ports * each).max(1);
+    let room = sources * ports * each;
     Check::new(
         "local addresses and ports",
         Side::Client,
         Amount::Text(format!(
-            "{room}: {sources} addresses x {ports} x {half} ports"
+            "{room}: {sources} addresses x {ports} x {each} ports"
         )),
         Amount::Count(demand.connections),
     )
@@ -471,7 +473,7 @@ mod tests {
     #[test]
     fn loopback_has_addresses_for_any_number() {
         let check = tuples(&large(), &million());
-        let expected = Amount::Text("1129280: 8 addresses x 10 x 14116 ports".into());
+        let expected = Amount::Text("1111320: 9 addresses x 10 x 12348 ports".into());
         assert_eq!((check.found, check.status), (expected, Status::Ok));
     }
 

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::thread;
 use std::time::{Duration, Instant};
-use wsbench_client::engine::dial::ports_of_one_source;
+use wsbench_client::engine::dial::{local_ports, ports_of_one_source};
 use wsbench_schema::{DialLoad, EchoLoad, Load, MessageKind, Phase, RateLoad, metric};
 
 /// Dials in flight at once.
@@ -310,7 +310,10 @@ impl Bench<'_> {
 
     /// A plan that uses every port it may of one source, and one with several sources.
     fn connect_cost(&self, figures: &mut Figures) -> Result<()> {
-        for (sources, connections) in [("one source", ports_of_one_source()), ("several", MOST)] {
+        for (sources, connections) in [
+            ("one source", ports_of_one_source(local_ports())),
+            ("several", MOST),
+        ] {
             let name = |percent| {
                 format!("connect at {percent} % of the tuples of {sources}, of that at 1 %")
             };

@@ -44,6 +44,12 @@ struct LocalPorts {
     high: u16,
 }
 
+/// Local ports that the kernel gives out by itself.
+#[must_use]
+pub fn local_ports() -> u32 {
+    LocalPorts::of_this_machine().count()
+}
+
 impl LocalPorts {
     fn of_this_machine() -> Self {
         let range =
@@ -62,19 +68,14 @@ impl LocalPorts {
     fn count(self) -> u32 {
         u32::from(self.high - self.low) + 1
     }
-
-    /// How many of them may be taken for one destination before a `connect` from
-    /// the same address becomes slow: half, less an eighth of it for those that
-    /// are bound by others, which are passed over.
-    fn comfortable(self) -> u32 {
-        (self.count() * 7 / 16).max(1)
-    }
 }
 
-/// Connections to one port for which a single source address is used, at most.
+/// Connections to one port for which a single source address is used at most, of so
+/// many local ports. Beyond half of them a `connect` from the same address becomes slow;
+/// an eighth of the half is left for ports bound by others, which are passed over.
 #[must_use]
-pub fn ports_of_one_source() -> u32 {
-    LocalPorts::of_this_machine().comfortable()
+pub fn ports_of_one_source(local_ports: u32) -> u32 {
+    (local_ports / 16 * 7).max(1)
 }
 
 impl Route {
@@ -117,7 +118,7 @@ impl Route {
         local: LocalPorts,
     ) -> Result<Self, EngineError> {
         let servers = ports.count() as u32;
-        let comfortable = local.comfortable();
+        let comfortable = ports_of_one_source(local.count());
         let all = connections.saturating_mul(part.of);
         let per_port = all.div_ceil(servers);
         let is_loopback_v4 = matches!(ip, IpAddr::V4(ip) if ip.is_loopback());
