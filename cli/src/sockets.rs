@@ -23,6 +23,8 @@ const TIME_WAIT: u8 = 0x06;
 pub struct Socket {
     /// Its own end.
     pub local: SocketAddr,
+    /// The other end.
+    remote: SocketAddr,
     /// As the kernel numbers them.
     state: u8,
     /// Ties it to a file descriptor; 0 if it has none any more.
@@ -91,6 +93,19 @@ fn listed_alive(
     })
 }
 
+/// Whether the kernel still has the end of a connection that belongs to a server's
+/// port; TIME_WAIT, which nobody holds, apart. `remote` is the other end.
+pub fn is_held(port: u16, remote: SocketAddr) -> anyhow::Result<bool> {
+    let Some(port) = PortRange::starting_at(port, 1) else {
+        return Ok(false);
+    };
+    let is_other_end = |socket: &Socket| {
+        let (have, want) = (socket.remote.ip(), remote.ip());
+        socket.remote.port() == remote.port() && have.to_canonical() == want.to_canonical()
+    };
+    Ok(alive(port)?.iter().any(is_other_end))
+}
+
 /// Which of these processes holds which socket, by inode. Those of other users
 /// can only be seen by root; they are left out.
 pub fn owners(pids: impl Iterator<Item = u32>) -> HashMap<u64, u32> {
@@ -149,10 +164,12 @@ fn each(mut look: impl FnMut(&Socket) -> bool) -> anyhow::Result<()> {
 fn parse(row: &str) -> Option<Socket> {
     let mut fields = row.split_ascii_whitespace().skip(1);
     let local = parse_address(fields.next()?)?;
-    let state = u8::from_str_radix(fields.nth(1)?, 16).ok()?;
+    let remote = parse_address(fields.next()?)?;
+    let state = u8::from_str_radix(fields.next()?, 16).ok()?;
     let inode = fields.nth(5)?.parse().ok()?;
     Some(Socket {
         local,
+        remote,
         state,
         inode,
     })
@@ -212,10 +229,14 @@ mod tests {
         let stream = TcpStream::connect(address).unwrap();
         let (accepted, _) = listener.accept().unwrap();
         assert_eq!(alive(port).unwrap().len(), 2, "listener and accepted one");
+        let client = stream.local_addr().unwrap();
+        assert!(is_held(address.port(), client).unwrap());
+        assert!(!is_held(client.port(), client).unwrap(), "two ends of one");
         // The side that closes first keeps a TIME_WAIT, which does not count.
         drop(accepted);
         drop(stream);
         drop(listener);
+        assert!(!is_held(address.port(), client).unwrap());
         let gone = crate::process::wait_until(std::time::Duration::from_secs(5), || {
             alive(port).unwrap().is_empty()
         });
@@ -287,6 +308,7 @@ mod tests {
     fn a_wildcard_covers_every_address() {
         let socket = |local: &str| Socket {
             local: local.parse().unwrap(),
+            remote: "0.0.0.0:0".parse().unwrap(),
             state: LISTEN,
             inode: 1,
         };

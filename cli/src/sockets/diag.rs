@@ -131,16 +131,19 @@ fn message(bytes: &[u8]) -> Option<(u16, &[u8], &[u8])> {
 
 fn socket(body: &[u8]) -> Option<Socket> {
     let body: &[u8; ANSWER_BYTES] = body.first_chunk()?;
-    let port = u16::from_be_bytes([body[4], body[5]]);
-    let address: [u8; 16] = body[8..24].try_into().ok()?;
-    let ip = match body[0] {
-        AF_INET => IpAddr::V4(Ipv4Addr::from(*address.first_chunk::<4>()?)),
-        AF_INET6 => IpAddr::V6(Ipv6Addr::from(address)),
-        _ => return None,
+    let end = |port: &[u8], address: &[u8]| {
+        let ip = match body[0] {
+            AF_INET => IpAddr::V4(Ipv4Addr::from(*address.first_chunk::<4>()?)),
+            AF_INET6 => IpAddr::V6(Ipv6Addr::from(*address.first_chunk::<16>()?)),
+            _ => return None,
+        };
+        let port = u16::from_be_bytes(*port.first_chunk()?);
+        Some(SocketAddr::new(ip, port))
     };
     let inode = u32::from_ne_bytes(body[68..72].try_into().ok()?);
     Some(Socket {
-        local: SocketAddr::new(ip, port),
+        local: end(&body[4..6], &body[8..24])?,
+        remote: end(&body[6..8], &body[24..40])?,
         state: body[1],
         inode: inode.into(),
     })

@@ -5,7 +5,7 @@ use super::case::{Case, Wrong};
 use super::connection::{Patience, Peer};
 use super::omits::Omits;
 use std::net::SocketAddr;
-use std::thread;
+use std::thread::{self, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 use wsbench_schema::{Finding, Verdict};
 
@@ -59,8 +59,9 @@ pub fn all(
             break;
         }
         if found.is_none() {
-            *found = ask(addr, path, case, patience).ok();
-            late += usize::from(found.is_none());
+            let (finding, is_late) = ask(addr, path, case, patience);
+            *found = (!is_late).then_some(finding);
+            late += usize::from(is_late);
         }
     }
     let patience = Patience {
@@ -71,15 +72,15 @@ pub fn all(
         let left = cases.iter().zip(findings);
         let asked: Vec<_> = left
             .map(|(case, found)| match found {
-                Some(found) => Err(found),
-                None => Ok(scope.spawn(move || ask(addr, path, case, patience))),
+                Some(found) => Asked::Found(found),
+                None => Asked::Again(scope.spawn(move || ask(addr, path, case, patience))),
             })
             .collect();
         let ended = asked.into_iter().zip(cases).map(|(asked, case)| {
             match asked {
-                Err(found) => found,
-                Ok(thread) => match thread.join() {
-                    Ok(Ok(found) | Err(found)) => found,
+                Asked::Found(found) => found,
+                Asked::Again(thread) => match thread.join() {
+                    Ok((found, _)) => found,
                     // Nothing that a server does may lead there.
                     Err(_) => failed(case, "a fault of the examiner".into(), None),
                 },
@@ -89,15 +90,18 @@ pub fn all(
     })
 }
 
-/// The error is the finding of a case that ended by silence.
-fn ask(addr: SocketAddr, path: &str, case: &Case, patience: Patience) -> Result<Finding, Finding> {
+/// A case in the second pass.
+enum Asked<'scope> {
+    Found(Finding),
+    Again(ScopedJoinHandle<'scope, (Finding, bool)>),
+}
+
+/// The finding, and whether the case ended by silence.
+fn ask(addr: SocketAddr, path: &str, case: &Case, patience: Patience) -> (Finding, bool) {
     let peer = Peer::new(addr, path, patience);
     match (case.ask)(&peer) {
-        Ok(()) => Ok(finding(case, Verdict::Pass)),
-        Err(Wrong { seen, late }) => {
-            let failed = failed(case, seen, peer.sent());
-            if late { Err(failed) } else { Ok(failed) }
-        }
+        Ok(()) => (finding(case, Verdict::Pass), false),
+        Err(Wrong { seen, late }) => (failed(case, seen, peer.sent()), late),
     }
 }
 

@@ -4,9 +4,15 @@
 
 mod ask;
 mod case;
+mod close;
 mod connection;
+mod control;
 mod echo;
+mod fragmentation;
+mod handshake;
 mod omits;
+mod refusal;
+mod refused;
 mod sent;
 #[cfg(test)]
 mod wrong;
@@ -20,7 +26,17 @@ use wsbench_schema::{Finding, Level};
 
 /// Every case, in the order in which they are asked.
 fn cases() -> Vec<Case> {
-    echo::cases()
+    [
+        handshake::cases(),
+        echo::cases(),
+        fragmentation::cases(),
+        control::cases(),
+        close::cases(),
+        refused::cases(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
 /// Names of the groups, in the order of [`examine`]'s findings.

@@ -39,6 +39,14 @@ impl Frame {
             opcode => format!("a frame with the reserved opcode {opcode}"),
         }
     }
+
+    /// Status code of a close frame.
+    pub fn code(&self) -> Option<u16> {
+        let [high, low, ..] = self.payload[..] else {
+            return None;
+        };
+        (self.opcode == CLOSE).then(|| u16::from_be_bytes([high, low]))
+    }
 }
 
 /// The first frame of the bytes and its whole length; `None` if there is more to come.

@@ -37,6 +37,19 @@ impl Request {
         }
     }
 
+    /// Sets a header, or adds it behind the others.
+    pub fn set(&mut self, name: &str, value: &str) {
+        match self.headers.iter_mut().find(|(have, _)| have == name) {
+            Some((_, have)) => *have = value.to_owned(),
+            None => self.headers.push((name.to_owned(), value.to_owned())),
+        }
+    }
+
+    /// Leaves a header out.
+    pub fn remove(&mut self, name: &str) {
+        self.headers.retain(|(have, _)| have != name);
+    }
+
     /// The bytes.
     pub fn bytes(&self) -> Vec<u8> {
         let headers = self.headers.iter();

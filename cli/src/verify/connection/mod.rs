@@ -14,6 +14,8 @@ use http::{Answer, Request};
 use std::cell::RefCell;
 use std::net::SocketAddr;
 use std::rc::Rc;
+use std::thread;
+use std::time::{Duration, Instant};
 
 /// Longest head of an answer to a handshake.
 const HEAD_MAX_BYTES: usize = 16 << 10;
@@ -42,6 +44,28 @@ impl<'a> Peer<'a> {
     /// only if it was all.
     pub fn sent(&self) -> Option<String> {
         self.sent.borrow().shown()
+    }
+
+    /// Waits until something holds, as long as for an answer; false if it did not.
+    pub fn wait_until(&self, mut holds: impl FnMut() -> Outcome<bool>) -> Outcome<bool> {
+        let end = self
+            .patience
+            .end
+            .min(Instant::now() + self.patience.silence);
+        let mut pause = Duration::from_millis(1);
+        while !holds()? {
+            if Instant::now() >= end {
+                return Ok(false);
+            }
+            thread::sleep(pause);
+            pause = (2 * pause).min(Duration::from_millis(50));
+        }
+        Ok(true)
+    }
+
+    /// The server's address.
+    pub fn addr(&self) -> SocketAddr {
+        self.addr
     }
 
     /// Connects, and no more.

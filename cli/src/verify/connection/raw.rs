@@ -6,7 +6,7 @@ use super::super::sent::Sent;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::cell::RefCell;
 use std::io::{self, ErrorKind, Read as _, Write as _};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -62,6 +62,12 @@ impl Raw {
             used: 0,
             ended: None,
         })
+    }
+
+    /// Its own address.
+    pub fn local(&self) -> Outcome<SocketAddr> {
+        let local = self.stream.local_addr();
+        local.map_err(|error| Wrong::new(error.to_string()))
     }
 
     /// Begins the account of what was sent anew.
@@ -128,8 +134,8 @@ impl Raw {
                         return Err(Wrong::new(format!("the connection {how} while sending")));
                     }
                 }
+                // What it said before can still be read, so it has not ended yet.
                 Err(error) if is_end(&error) => {
-                    self.ended = Some("reset");
                     return Err(Wrong::new("the connection closed while sending"));
                 }
                 Err(error) => return Err(Wrong::new(format!("{error} while sending"))),
@@ -153,6 +159,18 @@ impl Raw {
                 return Ok(true);
             }
         }
+    }
+
+    /// The client sends nothing more, and says so.
+    pub fn half_close(&self) -> Outcome {
+        let shut = self.stream.shutdown(Shutdown::Write);
+        shut.map_err(|error| Wrong::new(format!("cannot half-close: {error}")))
+    }
+
+    /// Ends it as a process that dies does: by RST.
+    pub fn reset(self) -> Outcome {
+        rustix::net::sockopt::set_socket_linger(&self.stream, Some(Duration::ZERO))
+            .map_err(|error| Wrong::new(format!("cannot reset: {error}")))
     }
 
     /// Which of the events came in time; empty if none did.
