@@ -30,7 +30,7 @@ impl Default for Limits {
             silence: Duration::from_millis(400),
             first_pass: Duration::from_secs(6),
             late_most: 8,
-            long_silence: Duration::from_secs(3),
+            long_silence: Duration::from_secs(2),
             second_pass: Duration::from_secs(8),
         }
     }

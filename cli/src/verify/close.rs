@@ -133,8 +133,7 @@ fn sockets_of_the_server(group: &mut Group) {
         "an answer to the message, and then the end of the connection",
         |peer| {
             let mut connection = peer.open()?;
-            connection.send_frame(TEXT, b"the last")?;
-            connection.raw.half_close()?;
+            connection.raw.send_last(&masked(FIN | TEXT, b"the last"))?;
             expect(&mut connection, Kind::Text, b"the last")?;
             gone(&mut connection)
         },

@@ -9,7 +9,8 @@ use wsbench_schema::Level;
 pub struct Omits(BTreeSet<String>);
 
 impl Omits {
-    /// Reads `omits` of a manifest: names of groups, and of cases as `group/case`.
+    /// Reads `omits` of a manifest: names of groups, and of cases as `group/case` or
+    /// by their first words, `group/invalid UTF-8`.
     ///
     /// # Errors
     /// If nothing has such a name, or a `must` is among what it names.
@@ -49,7 +50,12 @@ impl Omits {
 fn has_name(case: &Case, name: &str) -> bool {
     match name.split_once('/') {
         None => case.group == name,
-        Some((group, name)) => case.group == group && case.name == name,
+        Some((group, words)) => {
+            let rest = case.name.strip_prefix(words);
+            let whole_words =
+                rest.is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', ':']));
+            case.group == group && whole_words
+        }
     }
 }
 
@@ -101,6 +107,8 @@ mod tests {
         assert_eq!(of(&["control"]).unwrap(), ["empty ping", "pong / twice"]);
         let two = ["echo/16 MiB", "control/pong / twice"];
         assert_eq!(of(&two).unwrap(), ["16 MiB", "pong / twice"]);
+        assert_eq!(of(&["control/empty"]).unwrap(), ["empty ping"]);
+        assert!(of(&["control/emp"]).is_err(), "whole words");
     }
 
     #[test]

@@ -4,6 +4,7 @@
 use super::super::case::{Outcome, Wrong};
 use super::super::sent::Sent;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::net::SendFlags;
 use std::cell::RefCell;
 use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -158,6 +159,17 @@ impl Raw {
             if self.unread().len() > before {
                 return Ok(true);
             }
+        }
+    }
+
+    /// Sends a few bytes and the FIN behind them in one segment.
+    pub fn send_last(&mut self, bytes: &[u8]) -> Outcome {
+        let sent = rustix::net::send(&self.stream, bytes, SendFlags::MORE)
+            .map_err(|error| Wrong::new(format!("{error} while sending")))?;
+        self.sent.borrow_mut().add(&bytes[..sent]);
+        match sent == bytes.len() {
+            true => self.half_close(),
+            false => Err(Wrong::late("a connection that takes no more bytes")),
         }
     }
 
