@@ -12,7 +12,7 @@ use http_body_util::Empty;
 use hyper::body::{Bytes, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper::{Request, Response, StatusCode};
+use hyper::{Method, Request, Response, StatusCode, Version};
 use hyper_util::rt::TokioIo;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::{Builder, Runtime};
@@ -85,6 +85,10 @@ async fn upgrade_at_ws(stream: TcpStream, nodelay: bool, max_message: usize) -> 
 fn answer(mut request: Request<Incoming>, max_message: usize) -> Response<Empty<Bytes>> {
     let status = if request.uri().path() != "/ws" {
         StatusCode::NOT_FOUND
+    } else if request.method() != Method::GET {
+        StatusCode::METHOD_NOT_ALLOWED
+    } else if request.version() != Version::HTTP_11 {
+        StatusCode::HTTP_VERSION_NOT_SUPPORTED
     } else if !is_upgrade_request(&request) {
         StatusCode::UPGRADE_REQUIRED
     } else if let Ok((response, upgraded)) = upgrade(&mut request) {

@@ -36,6 +36,9 @@ pub fn answer(bytes: &[u8]) -> Handshake {
     if request.method != Some("GET") {
         return refused("405 Method Not Allowed");
     }
+    if request.version != Some(1) {
+        return refused("505 HTTP Version Not Supported");
+    }
     if !has_token(&request, "connection", "upgrade") || !has_token(&request, "upgrade", "websocket")
     {
         return refused("400 Bad Request");
@@ -136,6 +139,7 @@ mod tests {
             ("Version: 13", "Version: 8", "426"),
             ("Sec-WebSocket-Key", "X-Key", "400"),
             ("HTTP/1.1", "SMTP", "400"),
+            ("HTTP/1.1", "HTTP/1.0", "505"),
         ] {
             assert_eq!(
                 status(&REQUEST.replacen(from, to, 1)).as_deref(),
