@@ -12,7 +12,7 @@ pub fn cases() -> Vec<Case> {
     let mut group = Group::new("fragmentation");
     for (kind, count, size) in [
         (Kind::Text, 2, 5),
-        (Kind::Binary, 10, 1_000),
+        (Kind::Binary, 10, 1_010),
         (Kind::Binary, 1_000, 4_000),
     ] {
         group.add(

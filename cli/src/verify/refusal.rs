@@ -1,6 +1,6 @@
 //! What a server does with frames that RFC 6455 forbids. It may close with a frame
-//! that says why, or just end; that it goes on is found without waiting, by a
-//! message and a ping behind them.
+//! that says why, or just end; that it goes on is found without waiting, by what
+//! it answers behind them.
 
 use super::case::{Outcome, Wrong};
 use super::connection::Peer;
@@ -8,7 +8,7 @@ use super::connection::frame::{CLOSE, FIN, Frame, PING, PONG, TEXT, masked};
 
 /// In the words of a case.
 pub const REFUSAL: &str = "a close frame or the end of the connection";
-/// Message and ping behind the forbidden frames.
+/// Payload of what comes behind the forbidden frames.
 const BEHIND: &[u8] = b"still there?";
 
 /// How a connection was ended.
@@ -33,18 +33,36 @@ impl Refusal {
     }
 }
 
-/// Sends forbidden bytes; right is any refusal.
+/// What behind forbidden bytes is answered if they were accepted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Behind {
+    /// A ping and a message: whoever answers one has read past a forbidden frame.
+    PingAndMessage,
+    /// A message alone. That text is no UTF-8 may be found when the program takes
+    /// the message, and pings may be answered before that.
+    Message,
+}
+
+/// Sends a forbidden frame; right is any refusal.
 pub fn expect_refusal(peer: &Peer<'_>, forbidden: &[u8]) -> Outcome {
-    refusal(peer, forbidden).map(drop)
+    refusal(peer, forbidden, Behind::PingAndMessage).map(drop)
+}
+
+/// Sends text that is none; right is any refusal.
+pub fn expect_text_refused(peer: &Peer<'_>, forbidden: &[u8]) -> Outcome {
+    refusal(peer, forbidden, Behind::Message).map(drop)
 }
 
 /// The same, and how it was refused.
-pub fn refusal(peer: &Peer<'_>, forbidden: &[u8]) -> Outcome<Refusal> {
+pub fn refusal(peer: &Peer<'_>, forbidden: &[u8], behind: Behind) -> Outcome<Refusal> {
     let mut connection = peer.open()?;
-    let message = masked(FIN | TEXT, BEHIND);
-    let ping = masked(FIN | PING, BEHIND);
+    let mut bytes = forbidden.to_vec();
+    if behind == Behind::PingAndMessage {
+        bytes.extend(masked(FIN | PING, BEHIND));
+    }
+    bytes.extend(masked(FIN | TEXT, BEHIND));
     // It may have ended before all is sent.
-    match connection.send(&[forbidden, &message, &ping].concat()) {
+    match connection.send(&bytes) {
         Err(wrong) if wrong.late => return Err(wrong),
         _ => {}
     }

@@ -6,7 +6,7 @@ use super::connection::frame::{
 };
 use super::connection::{Kind, Peer};
 use super::fragmentation::fragments;
-use super::refusal::{REFUSAL, expect_refusal, refusal};
+use super::refusal::{Behind, REFUSAL, expect_refusal, expect_text_refused, refusal};
 use wsbench_schema::Level::{self, Note, Should};
 
 /// Reserved bits, as in a frame's first byte.
@@ -70,13 +70,13 @@ fn invalid_text(group: &mut Group) {
             Should,
             format!("invalid UTF-8: {name}"),
             REFUSAL,
-            move |peer| expect_refusal(peer, &masked(FIN | TEXT, text)),
+            move |peer| expect_text_refused(peer, &masked(FIN | TEXT, text)),
         );
     }
     let mut cut = |name: &str, parts: &'static [&'static [u8]]| {
         let name = format!("invalid UTF-8: {name}");
         group.add(Should, name, REFUSAL, move |peer| {
-            expect_refusal(peer, &fragments(Kind::Text, parts))
+            expect_text_refused(peer, &fragments(Kind::Text, parts))
         });
     };
     cut("character cut by the end", &[b"right \xe4\xb8"]);
@@ -99,16 +99,22 @@ fn invalid_text(group: &mut Group) {
 
 /// Section 7.1.7: a close frame should say why.
 fn reasons(group: &mut Group) {
-    for (name, code, frames) in [
-        ("a protocol error", 1002, unmasked as fn() -> Vec<u8>),
-        ("invalid UTF-8", 1007, || masked(FIN | TEXT, b"\xff")),
-        ("a length of 1 TiB", 1009, too_long),
+    let invalid = || masked(FIN | TEXT, b"\xff");
+    for (name, code, behind, frames) in [
+        (
+            "a protocol error",
+            1002,
+            Behind::PingAndMessage,
+            unmasked as fn() -> Vec<u8>,
+        ),
+        ("invalid UTF-8", 1007, Behind::Message, invalid),
+        ("a length of 1 TiB", 1009, Behind::PingAndMessage, too_long),
     ] {
         group.add(
             Note,
             format!("reason given for {name}"),
             format!("a close frame ({code})"),
-            move |peer| refusal(peer, &frames())?.expect_code(code),
+            move |peer| refusal(peer, &frames(), behind)?.expect_code(code),
         );
     }
 }
