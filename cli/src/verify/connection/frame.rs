@@ -150,9 +150,16 @@ pub fn masked(first: u8, payload: &[u8]) -> Vec<u8> {
 pub fn add_masked(frame: &mut Vec<u8>, payload: &[u8]) {
     let key: [u8; 4] = std::array::from_fn(|_| fastrand::u8(1..));
     frame.extend(key);
-    frame.reserve(payload.len());
-    for block in payload.chunks(4) {
-        frame.extend(block.iter().zip(key).map(|(byte, key)| byte ^ key));
+    let start = frame.len();
+    frame.extend_from_slice(payload);
+    let [a, b, c, d] = key;
+    let twice = u64::from_ne_bytes([a, b, c, d, a, b, c, d]);
+    let (blocks, rest) = frame[start..].as_chunks_mut::<8>();
+    for block in blocks {
+        *block = (u64::from_ne_bytes(*block) ^ twice).to_ne_bytes();
+    }
+    for (byte, key) in rest.iter_mut().zip(key.iter().cycle()) {
+        *byte ^= key;
     }
 }
 
@@ -172,6 +179,11 @@ mod tests {
             .map(|(a, b)| a ^ b)
             .collect();
         assert_eq!(plain, b"Hello");
+        let long = masked(FIN | TEXT, b"Hello, long payload");
+        let key = &long[2..6];
+        let plain = long[6..].iter().zip(key.iter().cycle());
+        let plain: Vec<u8> = plain.map(|(a, b)| a ^ b).collect();
+        assert_eq!(plain, b"Hello, long payload");
         assert_eq!(masked(CONTINUATION, &[0; 126])[..4], [0x00, 0xfe, 0, 126]);
         assert_eq!(
             masked(FIN | BINARY, &[0; 65536])[..10],
