@@ -66,12 +66,7 @@ fn complaints(row: &Value) -> Vec<String> {
     };
     let path = |finding: &Value| format!("{}/{}", text(&finding["group"]), text(&finding["name"]));
     let groups = findings.iter().map(|finding| text(&finding["group"]));
-    let readme = repository()
-        .join("frameworks")
-        .join(&name)
-        .join("README.md");
-    let readme = fs::read_to_string(&readme).unwrap_or_default();
-    let named = named_in(&readme, &groups.collect());
+    let named = named_in(&readme_of(&name), &groups.collect());
     let failed = |finding: &&Value| finding["verdict"] == "fail";
     let untold = findings
         .iter()
