@@ -2,6 +2,8 @@
 //!
 //! A library only so that fuzzing reaches its parsers: nothing builds on it.
 
+#![deny(clippy::print_stdout, clippy::print_stderr)] // they panic when the terminal is closed
+
 mod args;
 mod commands;
 mod compile;
@@ -83,7 +85,7 @@ pub fn main() -> ExitCode {
         Verb::ClientProcess(args) => commands::client_process::run(args),
     };
     result.unwrap_or_else(|error| {
-        eprintln!("wsbench: {error:#}");
+        progress::note(format_args!("wsbench: {error:#}"));
         ExitCode::FAILURE
     })
 }

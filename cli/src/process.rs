@@ -4,6 +4,7 @@
 use anyhow::Context as _;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use serde::{Deserialize, Serialize};
+use signal_hook::consts;
 use std::fs;
 use std::time::Duration;
 
@@ -83,6 +84,27 @@ pub fn wait_until(most: Duration, mut done: impl FnMut() -> bool) -> bool {
         std::thread::sleep(pause.min(left));
         pause = (pause * 2).min(Duration::from_millis(50));
     }
+}
+
+/// `signal 9 (SIGKILL: killed by a user, or by the kernel for lack of memory)`: what
+/// ended a process, and what that usually means.
+pub fn describe_signal(signal: i32) -> String {
+    let name = signal_hook::low_level::signal_name(signal).unwrap_or("unknown");
+    let meaning = match signal {
+        consts::SIGHUP => ": its terminal was closed",
+        consts::SIGINT => ": interrupted, as by Ctrl-C",
+        consts::SIGILL => ": an instruction that this CPU does not have",
+        consts::SIGABRT => ": it gave up by itself, as after a failed assertion",
+        consts::SIGBUS | consts::SIGSEGV => ": it used memory that is not its own",
+        consts::SIGFPE => ": impossible arithmetic",
+        consts::SIGKILL => ": killed by a user, or by the kernel for lack of memory",
+        consts::SIGPIPE => ": it wrote to a closed connection and did not expect that",
+        consts::SIGTERM => ": it was asked to end",
+        consts::SIGXFSZ => ": a file of it grew beyond its limit",
+        consts::SIGSYS => ": a system call that is forbidden here",
+        _ => "",
+    };
+    format!("signal {signal} ({name}{meaning})")
 }
 
 /// A process id as system calls take it.
@@ -176,6 +198,14 @@ mod tests {
         };
         assert_eq!(parse(line), Some(expected));
         assert_eq!(parse("17 (a) S 4 17"), None);
+    }
+
+    #[test]
+    fn a_signal_is_told_with_its_name_and_meaning() {
+        let killed = "signal 9 (SIGKILL: killed by a user, or by the kernel for lack of memory)";
+        assert_eq!(describe_signal(9), killed);
+        assert_eq!(describe_signal(10), "signal 10 (SIGUSR1)");
+        assert_eq!(describe_signal(77), "signal 77 (unknown)");
     }
 
     #[test]

@@ -8,6 +8,10 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
+/// Of a file while it is written, in place of `json`. One that a writer left behind
+/// when it was killed is nothing, and may be removed.
+pub const PARTIAL_EXTENSION: &str = "json.partial";
+
 /// Of every file that this crate defines. A reader accepts no other.
 pub const SCHEMA_VERSION: u32 = 1;
 
@@ -317,12 +321,15 @@ pub fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<(), RecordErro
     };
     let mut text = serde_json::to_vec_pretty(value).expect("disk types are valid JSON");
     text.push(b'\n');
-    let partial = path.with_extension("json.partial");
-    let mut file = File::create(&partial).map_err(io)?;
-    file.write_all(&text)
-        .and_then(|()| file.sync_all())
-        .map_err(io)?;
-    fs::rename(&partial, path).map_err(io)?;
+    let partial = path.with_extension(PARTIAL_EXTENSION);
+    let written = File::create(&partial)
+        .and_then(|mut file| file.write_all(&text).and_then(|()| file.sync_all()))
+        .and_then(|()| fs::rename(&partial, path));
+    if let Err(cause) = written {
+        // What was written of it takes room on a disk that may just have none.
+        let _ = fs::remove_file(&partial);
+        return Err(io(cause));
+    }
     let folder = path
         .parent()
         .filter(|folder| !folder.as_os_str().is_empty());

@@ -3,6 +3,7 @@
 //! become the long flags; what has no meaning here is said so on stderr.
 
 use super::units::boolean;
+use crate::progress::note;
 use std::collections::VecDeque;
 use std::ffi::OsString;
 
@@ -84,7 +85,7 @@ const BOTH: [(&str, Becomes); 1] = [("m", Nothing(NO_MEMORY_LIMIT))];
 pub fn translate(args: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let Rewritten { args, notices } = rewrite(args.collect());
     for notice in notices {
-        eprintln!("wsbench: {notice}");
+        note(format_args!("wsbench: {notice}"));
     }
     args
 }

@@ -1,5 +1,6 @@
 //! What the command line has wrong, told as every other error is: in one line.
 
+use crate::progress::note;
 use clap::error::ErrorKind;
 use std::process::ExitCode;
 
@@ -12,7 +13,10 @@ pub fn tell(error: &clap::Error) -> ExitCode {
     if !error.use_stderr() || wants_help {
         error.exit();
     }
-    eprintln!("wsbench: {}", one_line(&error.render().to_string()));
+    note(format_args!(
+        "wsbench: {}",
+        one_line(&error.render().to_string())
+    ));
     ExitCode::from(EXIT_CODE)
 }
 

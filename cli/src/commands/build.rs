@@ -1,7 +1,9 @@
 //! `wsbench build`.
 
 use crate::compile::{self, Event};
+use crate::progress::note;
 use crate::root::Root;
+use crate::run::lock;
 use crate::subject::{Catalog, State, Subject};
 use crate::table;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -47,12 +49,13 @@ impl Row {
 
 pub fn run(Args { names }: Args) -> anyhow::Result<ExitCode> {
     let root = Root::find()?;
+    lock::refuse_while_measuring(&root.output("run"))?;
     let catalog = Catalog::discover(&root)?;
     let subjects = catalog.select(&names)?;
     let by_name = !names.is_empty();
     if !by_name {
         for broken in &catalog.broken {
-            eprintln!("{}: left out: {}", broken.name, broken.reason);
+            note(format_args!("{}: left out: {}", broken.name, broken.reason));
         }
     }
     let rows = build_all(&root, &subjects, by_name);
@@ -62,7 +65,7 @@ pub fn run(Args { names }: Args) -> anyhow::Result<ExitCode> {
     for row in &rows {
         if let Fate::Failed(reason) = &row.fate {
             failed = true;
-            eprintln!("wsbench: {}: {reason}", row.name);
+            note(format_args!("wsbench: {}: {reason}", row.name));
         }
     }
     Ok(match failed {
@@ -129,7 +132,7 @@ impl Show {
             }
             (Event::Crate { .. }, None) => {}
             (Event::Notice(text), Some(bar)) => bar.println(format!("{name}: {text}")),
-            (Event::Notice(text), None) => eprintln!("{name}: {text}"),
+            (Event::Notice(text), None) => note(format_args!("{name}: {text}")),
         }
     }
 
@@ -138,7 +141,7 @@ impl Show {
             Some(bar) => bar.inc(1),
             None => {
                 let [name, result, took] = row.cells();
-                eprintln!("{name}: {result} in {took}");
+                note(format_args!("{name}: {result} in {took}"));
             }
         }
     }

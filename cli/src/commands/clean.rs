@@ -1,5 +1,6 @@
 //! `wsbench clean`.
 
+use crate::progress::note;
 use crate::root::Root;
 use crate::run::lock::RunLock;
 use crate::runfile::RunFile;
@@ -46,7 +47,9 @@ pub fn run(Args { results, builds }: Args) -> anyhow::Result<ExitCode> {
     }
     if let (true, Some(elsewhere)) = (builds, std::env::var_os("CARGO_TARGET_DIR")) {
         let elsewhere = elsewhere.display();
-        eprintln!("wsbench: CARGO_TARGET_DIR is {elsewhere}, which is left as it is");
+        note(format_args!(
+            "wsbench: CARGO_TARGET_DIR is {elsewhere}, which is left as it is"
+        ));
     }
     Ok(ExitCode::SUCCESS)
 }

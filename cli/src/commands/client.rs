@@ -9,9 +9,10 @@ use crate::run::clients;
 use crate::run::found::{Found, Wanted};
 use crate::run::id;
 use crate::run::interrupt::{EXIT_CODE, Interrupt};
+use crate::run::lock::RunLock;
 use crate::run::{figures, limits, standalone, verdict};
 use crate::runfile::RunFile;
-use anyhow::bail;
+use anyhow::{Context as _, bail};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use wsbench_report::{Report, block, terminal_width};
@@ -100,6 +101,9 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     for text in args.load.notes(profile.as_ref())? {
         note(format_args!("note: {text}"));
     }
+    let lock = RunLock::take(&root.output("run"))?;
+    lock.tell("`wsbench client`")
+        .context("cannot say in the lock who holds it")?;
     let interrupt = Interrupt::install()?;
     limits::raise_files(load.connections);
     let wanted = args.wanted(profile.as_ref());

@@ -1,6 +1,7 @@
 //! `wsbench client-process`: the engine, driven by lines of JSON on standard
 //! input and answering on standard output (see `wsbench_schema::wire`).
 
+use crate::progress::note;
 use anyhow::{Context as _, bail};
 use std::io::{BufRead, Write};
 use std::ops::ControlFlow;
@@ -27,7 +28,7 @@ pub fn run(_args: Args) -> anyhow::Result<ExitCode> {
             say(&ClientEvent::Failed {
                 message: message.clone(),
             })
-            .unwrap_or_else(|_| eprintln!("{message}"));
+            .unwrap_or_else(|_| note(format_args!("{message}")));
             Ok(ExitCode::FAILURE)
         }
     }

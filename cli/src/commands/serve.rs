@@ -3,6 +3,7 @@
 use crate::args::units::{boolean, duration};
 use crate::cpus;
 use crate::root::Root;
+use crate::run::lock;
 use crate::runfile;
 use crate::serve::{self, Access, Choice, Options, detach};
 use anyhow::bail;
@@ -101,6 +102,7 @@ pub struct Args {
 
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let root = Root::find()?;
+    lock::refuse_while_measuring(&root.output("run"))?;
     let choice = match args.all {
         true => Choice::All,
         false => Choice::Named(args.names),

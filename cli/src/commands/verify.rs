@@ -2,7 +2,9 @@
 
 use crate::compile;
 use crate::ports;
+use crate::progress::note;
 use crate::root::Root;
+use crate::run::lock;
 use crate::server::{Server, ServerSpec};
 use crate::subject::{Catalog, Subject};
 use crate::table;
@@ -125,18 +127,19 @@ impl Row {
 
 pub fn run(Args { names, json }: Args) -> anyhow::Result<ExitCode> {
     let root = Root::find()?;
+    lock::refuse_while_measuring(&root.output("run"))?;
     let catalog = Catalog::discover(&root)?;
     let subjects = catalog.select(&names)?;
     if names.is_empty() {
         for broken in &catalog.broken {
-            eprintln!("{}: left out: {}", broken.name, broken.reason);
+            note(format_args!("{}: left out: {}", broken.name, broken.reason));
         }
     }
     let mut rows = Vec::new();
     for subject in subjects {
         let row = Row::new(&root, subject, examine(&root, subject));
         if !json {
-            eprintln!("{}", row.progress());
+            note(row.progress());
         }
         rows.push(row);
     }

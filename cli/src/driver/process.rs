@@ -1,7 +1,7 @@
 //! One client process: started on its CPUs, bound to the life of its parent,
 //! its lines turned into events, its leaving described.
 
-use crate::cpus;
+use crate::{cpus, process};
 use anyhow::Context as _;
 use rustix::process::{Signal, getpid, getppid, set_parent_process_death_signal};
 use rustix::thread::{CpuSet, sched_setaffinity};
@@ -174,11 +174,11 @@ impl Drop for Process {
     }
 }
 
-/// `exited with code 1`, `was killed by signal 9`.
+/// `exited with code 1`, `was ended by signal 9 (SIGKILL: ...)`.
 pub fn describe(status: ExitStatus) -> String {
     match (status.code(), status.signal()) {
         (Some(code), _) => format!("exited with code {code}"),
-        (None, Some(signal)) => format!("was killed by signal {signal}"),
+        (None, Some(signal)) => format!("was ended by {}", process::describe_signal(signal)),
         (None, None) => "ended".into(),
     }
 }

@@ -1,5 +1,6 @@
 //! What a keeper tells the runner: a line of JSON each.
 
+use crate::process;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -52,8 +53,7 @@ impl fmt::Display for Exit {
         match (self.code, self.signal) {
             (Some(code), _) => write!(f, "exited with code {code}"),
             (None, Some(signal)) => {
-                let name = signal_hook::low_level::signal_name(signal).unwrap_or("unknown");
-                write!(f, "was ended by signal {signal} ({name})")
+                write!(f, "was ended by {}", process::describe_signal(signal))
             }
             (None, None) => f.write_str("ended in an unknown way"),
         }
@@ -78,6 +78,10 @@ mod tests {
         );
         let unknown = r#"{"event":"exited","signal":9,"core":true}"#;
         assert!(serde_json::from_str::<Event>(unknown).is_err());
-        assert_eq!(exit.to_string(), "was ended by signal 9 (SIGKILL)");
+        let text = exit.to_string();
+        assert!(
+            text.starts_with("was ended by signal 9 (SIGKILL: "),
+            "{text}"
+        );
     }
 }

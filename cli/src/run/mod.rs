@@ -17,6 +17,7 @@ pub mod plan;
 pub mod processes;
 pub mod ramp;
 pub mod resume;
+pub mod room;
 pub mod session;
 pub mod setup;
 pub mod standalone;

@@ -7,6 +7,7 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
+use wsbench_schema::record::PARTIAL_EXTENSION;
 use wsbench_schema::{Load, RunPlan, TrialRecord};
 
 /// Stands for the newest run.
@@ -145,13 +146,19 @@ pub struct Finished {
 
 impl Finished {
     /// Reads the run's folder. A record that cannot be read is renamed, so that
-    /// it is kept but neither counted nor reported.
+    /// it is kept but neither counted nor reported; half ones are removed.
     pub fn read(folder: &Path) -> anyhow::Result<Self> {
         let mut finished = Self::default();
         let context = || format!("cannot read {}", folder.display());
         for entry in fs::read_dir(folder).with_context(context)? {
             let path = entry.with_context(context)?.path();
             let name = path.file_name().unwrap_or_default().to_string_lossy();
+            if name.ends_with(&format!(".{PARTIAL_EXTENSION}")) {
+                // Whoever wrote it was killed: it holds the lock no more.
+                fs::remove_file(&path)
+                    .with_context(|| format!("cannot remove {}", path.display()))?;
+                continue;
+            }
             let is_json = path
                 .extension()
                 .is_some_and(|extension| extension == "json");
@@ -252,12 +259,14 @@ mod tests {
         record(&plan, "axum", 1).save(folder.path()).unwrap();
         let broken = record(&plan, "floor", 1).save(folder.path()).unwrap();
         fs::write(&broken, "{\"schema\": 1, ").unwrap();
+        let half = broken.with_extension("json.partial");
+        fs::write(&half, "{\"sch").unwrap();
         let finished = Finished::read(folder.path()).unwrap();
         assert!(finished.record(&hash, "axum", 1).is_some());
         assert!(finished.record(&hash, "axum", 2).is_none());
         assert!(finished.record(&hash, "floor", 1).is_none());
         assert_eq!(finished.put_aside.len(), 1);
-        assert!(!broken.exists());
+        assert!(!broken.exists() && !half.exists());
         let next = |subject, round| finished.next_attempt(&hash, subject, round);
         assert_eq!((next("axum", 2), next("floor", 1)), (1, 2));
         // The report can be made although a record was broken.

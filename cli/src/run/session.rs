@@ -6,7 +6,7 @@ use crate::cpus;
 use crate::doctor::{self, Demand};
 use crate::progress::{Spinner, note, say};
 use crate::root::Root;
-use crate::run::estimate::{History, spoken};
+use crate::run::estimate::{Estimate, History, spoken};
 use crate::run::examine::{self, Admission, Examinations};
 use crate::run::interrupt::{EXIT_CODE, Interrupt};
 use crate::run::limits;
@@ -16,9 +16,11 @@ use crate::run::pilot::Pilots;
 use crate::run::plan::{self, Planned};
 use crate::run::processes;
 use crate::run::ramp;
+use crate::run::room;
 use crate::run::setup::{Request, Setup};
 use crate::run::trial::{self, Bench, Job};
 use crate::run::verdict;
+use crate::runfile::RunFile;
 use crate::subject::State;
 use anyhow::Context as _;
 use std::collections::BTreeMap;
@@ -60,15 +62,23 @@ fn refuse_what_cannot_be_held(loads: &[Load], options: &Options) -> anyhow::Resu
 
 /// Runs, or goes on with a run, and reports it.
 pub fn run(root: &Root, request: &Request, around: &Around<'_>) -> anyhow::Result<ExitCode> {
-    let _lock = RunLock::take(&root.output("run"))?;
+    let lock = RunLock::take(&root.output("run"))?;
     let interrupt = Interrupt::install()?;
     let mut setup = Setup::new(root, request)?;
+    lock.tell(&format!("run {}", setup.plan.run))
+        .context("cannot say in the lock who holds it")?;
     let connections = setup.plan.loads.iter().map(|load| load.connections);
     limits::raise_files(connections.max().unwrap_or(0));
     setup.hold(processes::each_most(doctor::Limits::read()?.nofile_hard));
     for chain in ramp::chains(&setup.plan.loads) {
         refuse_what_cannot_be_held(&setup.plan.loads[chain], &setup.options)?;
     }
+    let todo = todo(&setup);
+    let estimate = estimate(root, &setup, &todo);
+    let interval = setup.options.sample_interval;
+    let chains = ramp::chains(&setup.plan.loads);
+    let records = todo.iter().map(|trial| chains[trial.chain].len()).sum();
+    room::check(&setup.folder, records, estimate.total, interval)?;
     setup.save()?;
     for reason in &setup.finished.put_aside {
         note(format_args!("put aside, to be measured again: {reason}"));
@@ -77,15 +87,48 @@ pub fn run(root: &Root, request: &Request, around: &Around<'_>) -> anyhow::Resul
         "{}",
         heading(&setup.machine, &setup.plan.cpus)
     ));
-    let todo = todo(&setup);
-    announce(root, &setup, &todo);
+    announce(&setup, &todo, &estimate);
+    let beside = beside(root)?;
     let unbuilt = build(root, &setup, &todo, around.build, &interrupt);
-    setup.read_programs(root)?;
-    setup.save()?;
-    let interrupted = interrupt.pressed() || !measure(root, &setup, &todo, &unbuilt, &interrupt)?;
-    let failed = report(root, &setup, around)?;
-    if interrupted {
-        let run = &setup.plan.run;
+    let measured = if interrupt.pressed() {
+        Ok(false)
+    } else {
+        setup.read_programs(root)?;
+        setup.save()?;
+        measure(root, &setup, &todo, &unbuilt, &beside, &interrupt)
+    };
+    conclude(root, &setup, around, measured)
+}
+
+/// However the trials ended, what they found is shown.
+fn conclude(
+    root: &Root,
+    setup: &Setup,
+    around: &Around<'_>,
+    measured: anyhow::Result<bool>,
+) -> anyhow::Result<ExitCode> {
+    let run = &setup.plan.run;
+    let records = TrialRecord::load_all(&setup.folder)?;
+    if records.is_empty() && !matches!(measured, Ok(true)) {
+        setup.forget()?;
+        measured?;
+        note("interrupted before anything was measured: there is nothing to report");
+        return Ok(ExitCode::from(EXIT_CODE));
+    }
+    let reported = report(root, setup, around, &records);
+    let completed = match measured {
+        Ok(completed) => completed,
+        Err(error) => {
+            if let Err(report) = reported {
+                note(format_args!("wsbench: no report was written: {report:#}"));
+            }
+            return Err(error.context(format!(
+                "the run ends here, and what was saved before is kept (go on with: wsbench run --resume={run})"
+            )));
+        }
+    };
+    let failed = reported?;
+    if !completed {
         note(format_args!(
             "interrupted: what was measured is kept (go on with: wsbench run --resume={run})"
         ));
@@ -95,6 +138,22 @@ pub fn run(root: &Root, request: &Request, around: &Around<'_>) -> anyhow::Resul
         true => ExitCode::FAILURE,
         false => ExitCode::SUCCESS,
     })
+}
+
+/// Servers that `wsbench serve` runs here: idle they cost nothing, but whoever
+/// loads one from another host disturbs the run, and nobody would know.
+fn beside(root: &Root) -> anyhow::Result<String> {
+    let mut served = RunFile::all(root)?;
+    served.retain(|file| !file.is_stale());
+    let names: Vec<&str> = served.iter().map(|file| file.name.as_str()).collect();
+    let names = names.join(" ");
+    if !names.is_empty() {
+        note(format_args!(
+            "{names}: served here meanwhile, which the records say; whoever loads it disturbs \
+             this run (stop it: wsbench kill)"
+        ));
+    }
+    Ok(names)
 }
 
 /// The trials that are not done yet, in order.
@@ -135,7 +194,7 @@ fn heading(machine: &Machine, cpus: &CpuMap) -> String {
     )
 }
 
-fn announce(root: &Root, setup: &Setup, todo: &[Planned]) {
+fn estimate(root: &Root, setup: &Setup, todo: &[Planned]) -> Estimate {
     let plan = &setup.plan;
     let history = History::read(&root.results(), &plan.loads, &plan.cpus);
     let chains = ramp::chains(&plan.loads);
@@ -144,7 +203,12 @@ fn announce(root: &Root, setup: &Setup, todo: &[Planned]) {
         let loads = &plan.loads[chains[trial.chain].clone()];
         loads.iter().map(move |load| (subject, load))
     });
-    let estimate = history.estimate(steps);
+    history.estimate(steps)
+}
+
+fn announce(setup: &Setup, todo: &[Planned], estimate: &Estimate) {
+    let plan = &setup.plan;
+    let chains = ramp::chains(&plan.loads);
     let all = plan.subjects.len() * chains.len() * plan.rounds as usize;
     let done = match all - todo.len() {
         0 => String::new(),
@@ -253,6 +317,7 @@ fn measure(
     setup: &Setup,
     todo: &[Planned],
     unbuilt: &BTreeMap<usize, String>,
+    beside: &str,
     interrupt: &Interrupt,
 ) -> anyhow::Result<bool> {
     if todo.is_empty() {
@@ -271,6 +336,7 @@ fn measure(
         machine: setup.machine.clone(),
         cpus: plan.cpus.clone(),
         harness: setup.harness.clone(),
+        beside,
         options: &setup.options,
         pilots: Pilots::default(),
         interrupt,
@@ -360,10 +426,14 @@ fn result(record: &TrialRecord) -> String {
 
 /// Shows and writes the report of all records there are, and says whether a
 /// subject failed.
-fn report(root: &Root, setup: &Setup, around: &Around<'_>) -> anyhow::Result<bool> {
-    let records = TrialRecord::load_all(&setup.folder)?;
+fn report(
+    root: &Root,
+    setup: &Setup,
+    around: &Around<'_>,
+    records: &[TrialRecord],
+) -> anyhow::Result<bool> {
     let examinations = examine::load_all(&setup.folder)?;
-    let report = Report::new(&setup.plan, &records)?.with_examinations(examinations);
+    let report = Report::new(&setup.plan, records)?.with_examinations(examinations);
     say(format_args!(
         "\n{}",
         report.terminal(terminal_width()).trim_end()

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
-use wsbench_schema::{Load, Machine, RunPlan, SCHEMA_VERSION};
+use wsbench_schema::{Examination, Load, Machine, RunPlan, SCHEMA_VERSION};
 
 /// What the user asks for.
 #[derive(Debug)]
@@ -133,6 +133,19 @@ impl Setup {
         self.plan
             .save(&self.folder)
             .with_context(|| format!("cannot write to the results folder {folder}"))
+    }
+
+    /// Removes the folder of a run in which nothing was measured, so that nobody
+    /// takes it for the newest result. One with anything else in it stays.
+    pub fn forget(&self) -> anyhow::Result<()> {
+        let cannot = || format!("cannot remove {}", self.folder.display());
+        for entry in fs::read_dir(&self.folder).with_context(cannot)? {
+            let name = entry.with_context(cannot)?.file_name();
+            if name != RunPlan::FILE_NAME && name != Examination::FOLDER {
+                return Ok(());
+            }
+        }
+        fs::remove_dir_all(&self.folder).with_context(cannot)
     }
 
     /// Reads what the programs are, once everything is built that is built.

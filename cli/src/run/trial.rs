@@ -25,7 +25,7 @@ use anyhow::Context as _;
 pub use phases::exited;
 use phases::{Guard, Phases};
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use wsbench_schema::mark::UNVERIFIED;
@@ -54,6 +54,8 @@ pub struct Bench<'a> {
     pub cpus: CpuMap,
     /// Revision of the harness.
     pub harness: String,
+    /// Servers that `wsbench serve` runs at the same time; empty for none.
+    pub beside: &'a str,
     /// What the user chose.
     pub options: &'a Options,
     /// What its subjects take of the machine.
@@ -88,8 +90,8 @@ enum Stop {
     Failed { stage: String, reason: String },
     /// The user's wish; there is no result.
     Interrupted,
-    /// The record of a step cannot be saved.
-    Unsaved(anyhow::Error),
+    /// The harness cannot go on, which is no result of the subject.
+    Broken(anyhow::Error),
 }
 
 impl Stop {
@@ -139,7 +141,7 @@ pub fn run(bench: &Bench<'_>, job: &Job<'_>) -> anyhow::Result<Option<Vec<TrialR
     match stopped {
         Ok(()) => {}
         Err(Stop::Interrupted) => return Ok(None),
-        Err(Stop::Unsaved(error)) => return Err(error),
+        Err(Stop::Broken(error)) => return Err(error),
         Err(Stop::Failed { stage, reason }) => {
             let outcome = Outcome::Failed { stage, reason };
             steps.current.outcome = outcome.clone();
@@ -184,7 +186,10 @@ impl Steps {
 
     fn save(&mut self, mut record: TrialRecord) -> anyhow::Result<()> {
         verdict::add_marks(&mut record);
-        record.save(&self.folder)?;
+        let (name, round) = (&record.subject.name, record.round);
+        record
+            .save(&self.folder)
+            .with_context(|| format!("cannot save the record of {name}, round {round}"))?;
         self.done.push(record);
         Ok(())
     }
@@ -200,6 +205,9 @@ fn blank(bench: &Bench<'_>, job: &Job<'_>) -> TrialRecord {
     let subject = job.subject;
     let mut settings = bench.options.settings();
     settings.extend(subject.settings());
+    if !bench.beside.is_empty() {
+        settings.insert("served_beside".into(), bench.beside.into());
+    }
     // Of the program that is about to be started, whatever was built before.
     let program = subject.program_hash(bench.root);
     if let Some(hash) = program.filter(|_| !job.admission.is_unbuilt()) {
@@ -252,6 +260,10 @@ fn measure(bench: &Bench<'_>, job: &Job<'_>, steps: &mut Steps) -> Result<(), St
         .with_context(|| format!("{ports} ports are more than there are"))
         .and_then(|ports| ports::free_ports(ports, HOST));
     let log = log(bench, &steps.current, "log");
+    // Not the subject's fault, if the disk is full.
+    File::create(&log)
+        .with_context(|| format!("cannot write the log {}", log.display()))
+        .map_err(Stop::Broken)?;
     let spec = ServerSpec {
         name: job.subject.name.clone(),
         argv: argv.map_err(|error| Stop::error(stage, &error))?,

@@ -130,7 +130,7 @@ fn stop_one(root: &Root, running: Running) -> bool {
     let removed = file.remove(root);
     match &stopped {
         Ok(report) if report.killed.is_empty() => {
-            say(format_args!("{name}: stopped, {}", report.exit));
+            say(format_args!("{name}: stopped; it {}", report.exit));
         }
         Ok(report) => say(format_args!(
             "{name}: killed, as it did not leave on SIGTERM: {}",

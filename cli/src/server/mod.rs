@@ -81,7 +81,7 @@ pub struct Server {
 /// How a server ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StopReport {
-    /// `exited with code 0`, `was ended by signal 15 (SIGTERM)`, ...
+    /// `exited with code 0`, `was ended by signal 15 (SIGTERM: ...)`, ...
     pub exit: String,
     /// Names of the programs of its tree that did not leave on SIGTERM within
     /// two seconds and were killed.

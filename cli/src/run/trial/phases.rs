@@ -34,7 +34,7 @@ impl Phases<'_> {
         self.prepare()?;
         self.of_one_load()?;
         for load in &self.job.loads[1..] {
-            self.steps.next(load).map_err(Stop::Unsaved)?;
+            self.steps.next(load).map_err(Stop::Broken)?;
             let shares = self.shares(load)?;
             let told = self.clients.extend(&shares);
             self.settle(Phase::Connect, told)?;
