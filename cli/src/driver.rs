@@ -4,11 +4,11 @@
 
 mod process;
 
-use anyhow::Context as _;
 use process::{Line, Process};
 use rustix::time::{ClockId, clock_gettime};
 use std::io::{self, Write as _};
 use std::ops::ControlFlow;
+use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
@@ -79,12 +79,11 @@ pub struct Clients {
     began_ns: Option<u64>,
 }
 
-/// This program as a client process.
-pub fn client_command() -> anyhow::Result<Command> {
-    let program = std::env::current_exe().context("cannot find this program's file")?;
-    let mut command = Command::new(program);
-    command.arg("client-process");
-    Ok(command)
+/// This program as a client process, even if it was built anew meanwhile.
+pub fn client_command() -> Command {
+    let mut command = Command::new("/proc/self/exe");
+    command.arg0("wsbench").arg("client-process");
+    command
 }
 
 impl Clients {

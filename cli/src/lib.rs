@@ -14,6 +14,7 @@ mod driver;
 mod keeper;
 mod machine;
 mod observe;
+mod orphans;
 mod ports;
 mod process;
 mod profile;

@@ -35,7 +35,7 @@ pub enum EngineError {
     /// The limit of open files is too low.
     #[error(
         "cannot hold {connections} connections: nofile hard limit is {hard}, {needed} are needed \
-         (run as root: ulimit -Hn {needed} && ulimit -Sn {needed})"
+         (run as root with CAP_SYS_RESOURCE: ulimit -Hn {needed} && ulimit -Sn {needed})"
     )]
     OpenFiles {
         /// Asked for.

@@ -3,6 +3,7 @@
 use crate::compile::{self, Event};
 use crate::progress::note;
 use crate::root::Root;
+use crate::run::interrupt::{self, EXIT_CODE, Interrupt};
 use crate::run::lock;
 use crate::subject::{Catalog, State, Subject};
 use crate::table;
@@ -14,6 +15,7 @@ use std::time::{Duration, Instant};
 /// Builds servers, each with its own lock file.
 ///
 /// Goes on after a failure; the log of each build is output/log/build-NAME.log.
+/// Exit code: 0, or 1 if one cannot be built, or 130 if interrupted.
 #[derive(clap::Args)]
 pub struct Args {
     /// Servers to build [default: all whose needs are there]
@@ -58,9 +60,13 @@ pub fn run(Args { names }: Args) -> anyhow::Result<ExitCode> {
             note(format_args!("{}: left out: {}", broken.name, broken.reason));
         }
     }
+    let interrupt = Interrupt::install()?;
     let rows = build_all(&root, &subjects, by_name);
     let cells = rows.iter().map(Row::cells).collect();
     table::print(&table::render(["Framework", "Result", "Time"], cells))?;
+    if interrupt.pressed() {
+        return Ok(ExitCode::from(EXIT_CODE));
+    }
     let mut failed = false;
     for row in &rows {
         if let Fate::Failed(reason) = &row.fate {
@@ -78,6 +84,9 @@ fn build_all(root: &Root, subjects: &[&Subject], by_name: bool) -> Vec<Row> {
     let show = Show::new(subjects.len());
     let mut rows = Vec::new();
     for subject in subjects {
+        if interrupt::pressed() {
+            break;
+        }
         let begin = Instant::now();
         show.begins(&subject.name);
         let fate = match subject.state(root) {

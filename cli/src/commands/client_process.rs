@@ -18,6 +18,8 @@ use wsbench_schema::{ClientCommand, ClientEvent};
 pub struct Args {}
 
 pub fn run(_args: Args) -> anyhow::Result<ExitCode> {
+    // It is run through /proc/self/exe, which would be called `exe` in `ps` and `top`.
+    rustix::thread::set_name(c"wsbench-client").context("cannot name this process")?;
     let stop = Arc::new(AtomicBool::new(false));
     let commands = read_commands(Arc::clone(&stop));
     match drive(&commands, &stop) {

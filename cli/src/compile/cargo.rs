@@ -1,6 +1,6 @@
 //! A Rust subject: one call of Cargo, and a copy of the binary it names.
 
-use super::{Event, Progress, create_log, install, tail, unwritable};
+use super::{Event, Progress, command, create_log, install, tail, unwritable};
 use crate::root::Root;
 use crate::subject::{Kind, Lock, RustBuild, Subject};
 use anyhow::{Context as _, bail};
@@ -43,14 +43,12 @@ pub fn build(
         renew_lock(root, subject, &file, log, progress)?;
     }
     let started = SystemTime::now();
-    let mut child = build_command(root, subject, package)
-        .stdout(Stdio::piped())
-        .stderr(file)
-        .spawn()
-        .context("cannot run cargo")?;
-    let output = child.stdout.take().context("cargo has no output")?;
-    let executable = read_messages(output, &package.package, progress);
-    let status = child.wait().context("cannot wait for cargo")?;
+    let mut command = build_command(root, subject, package);
+    command.stdout(Stdio::piped()).stderr(file);
+    let read = |output: Option<_>| {
+        output.and_then(|output| read_messages(output, &package.package, progress))
+    };
+    let (status, executable) = command::run(&mut command, read)?;
     if !status.success() {
         let manifest = manifest(subject);
         let lines = tail(log);
@@ -199,11 +197,8 @@ fn renew_lock(
             "with the network"
         };
         writeln!(file, "$ cargo update --workspace ({how})").with_context(|| unwritable(log))?;
-        let status = command
-            .stdout(file.try_clone()?)
-            .stderr(file.try_clone()?)
-            .status()
-            .context("cannot run cargo")?;
+        command.stdout(file.try_clone()?).stderr(file.try_clone()?);
+        let (status, ()) = command::run(&mut command, |_| ())?;
         if status.success() {
             progress(Event::Notice(match had_one {
                 true => "its Cargo.lock was of another package; renewed, other versions kept",

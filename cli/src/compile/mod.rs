@@ -2,6 +2,7 @@
 //! can change what another is measured with.
 
 mod cargo;
+mod command;
 
 use crate::progress::note;
 use crate::root::Root;
@@ -115,14 +116,14 @@ fn build_foreign(
             program.into()
         };
         writeln!(&file, "$ {text}").with_context(|| unwritable(log))?;
-        let status = Command::new(&program)
+        let mut command = Command::new(&program);
+        command
             .args(args)
             .current_dir(&subject.folder)
             .stdin(Stdio::null())
             .stdout(file.try_clone()?)
-            .stderr(file.try_clone()?)
-            .status()
-            .with_context(|| format!("cannot run `{}`", program.display()))?;
+            .stderr(file.try_clone()?);
+        let (status, ()) = command::run(&mut command, |_| ())?;
         if !status.success() {
             bail!("`{text}`: {status}{}", tail(log));
         }

@@ -2,6 +2,7 @@
 
 use super::drain;
 use super::event::Exit;
+use super::log::Log;
 use crate::process::{self, Process, to_pid};
 use anyhow::Context as _;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -55,7 +56,11 @@ impl Family {
 
     /// Ends all: SIGTERM to the server's group, SIGKILL to whoever is left after
     /// the time to leave. Returns the names of the killed and how many survived.
-    pub fn end(&mut self, deaths: &UnixStream) -> anyhow::Result<(Vec<String>, u32)> {
+    pub fn end(
+        &mut self,
+        deaths: &UnixStream,
+        log: &mut Log,
+    ) -> anyhow::Result<(Vec<String>, u32)> {
         self.reap();
         match (self.exit, to_pid(self.server)) {
             // The group may be somebody else's once its leader was reaped.
@@ -90,6 +95,7 @@ impl Family {
                 }
             }
             pause(deaths, look)?;
+            log.bound();
             look = (look * 2).min(LOOK_LAST);
         }
     }

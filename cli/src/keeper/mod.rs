@@ -8,6 +8,7 @@
 
 pub mod event;
 mod family;
+mod log;
 mod spawn;
 
 pub use event::Event;
@@ -15,7 +16,8 @@ pub use family::LEAVE_MOST;
 
 use anyhow::Context as _;
 use family::Family;
-use rustix::event::{PollFd, PollFlags, poll};
+use log::Log;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
 use std::ffi::OsString;
@@ -48,8 +50,12 @@ pub fn keep(orders: &Orders) -> anyhow::Result<()> {
     // Before the server exists, so that no signal is missed.
     let orders_to_stop = pipe_of(&[SIGTERM, SIGINT, SIGHUP])?;
     let deaths = pipe_of(&[SIGCHLD])?;
-    let server = match spawn::spawn(orders) {
-        Ok(server) => server,
+    let spawned = Log::create(&orders.log).and_then(|log| {
+        let server = spawn::spawn(orders, &log)?;
+        Ok((server, log))
+    });
+    let (server, mut log) = match spawned {
+        Ok(spawned) => spawned,
         Err(error) => {
             say(&Event::Failed {
                 message: format!("{error:#}"),
@@ -59,11 +65,11 @@ pub fn keep(orders: &Orders) -> anyhow::Result<()> {
     };
     say(&Event::Spawned { pid: server });
     let mut family = Family::new(server, orders.leave_most);
-    watch(&mut family, &orders_to_stop, &deaths)?;
+    watch(&mut family, &mut log, &orders_to_stop, &deaths)?;
     // At once if it ended by itself: ending what it left behind may take a while.
     let by_itself = family.exit();
     by_itself.map(Event::Exited).iter().for_each(say);
-    let (killed, left) = family.end(&deaths)?;
+    let (killed, left) = family.end(&deaths, &mut log)?;
     if by_itself.is_none() {
         family.exit().map(Event::Exited).iter().for_each(say);
     }
@@ -72,7 +78,12 @@ pub fn keep(orders: &Orders) -> anyhow::Result<()> {
 }
 
 /// Returns when the server has ended or has to.
-fn watch(family: &mut Family, stop: &UnixStream, deaths: &UnixStream) -> anyhow::Result<()> {
+fn watch(
+    family: &mut Family,
+    log: &mut Log,
+    stop: &UnixStream,
+    deaths: &UnixStream,
+) -> anyhow::Result<()> {
     let stdin = std::io::stdin();
     let mut input_open = true;
     loop {
@@ -86,10 +97,12 @@ fn watch(family: &mut Family, stop: &UnixStream, deaths: &UnixStream) -> anyhow:
             PollFd::new(&stdin, PollFlags::IN),
         ];
         let used = if input_open { 3 } else { 2 };
-        match poll(&mut ready[..used], None) {
+        let look = Timespec::try_from(log::LOOK).context("the pause is too long")?;
+        match poll(&mut ready[..used], Some(&look)) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(error) => return Err(error).context("cannot wait for the server's end"),
         }
+        log.bound();
         let [stop_ready, deaths_ready, input_ready] =
             ready.each_ref().map(|fd| !fd.revents().is_empty());
         if stop_ready {

@@ -1,24 +1,22 @@
 //! Starts the server's process.
 
 use super::Orders;
+use super::log::Log;
 use crate::cpus;
 use anyhow::{Context as _, bail};
 use rustix::process::{Resource, Rlimit, Signal, getpid, getppid, getrlimit, setrlimit};
 use rustix::thread::sched_setaffinity;
-use std::fs::File;
 use std::io;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Stdio};
 
 /// Returns its process id. It leads a process group of its own, so that signals
 /// of the terminal do not reach it and one of ours reaches all that it forks.
-pub fn spawn(orders: &Orders) -> anyhow::Result<u32> {
+pub fn spawn(orders: &Orders, log: &Log) -> anyhow::Result<u32> {
     let Some((program, arguments)) = orders.argv.split_first() else {
         bail!("no program to run");
     };
-    let log = File::create(&orders.log)
-        .with_context(|| format!("cannot write the log {}", orders.log.display()))?;
-    let errors = log.try_clone().context("cannot copy a file descriptor")?;
+    let (log, errors) = (log.handle()?, log.handle()?);
     let affinity = match orders.cpus.as_slice() {
         [] => None,
         cpus => Some(cpus::cpu_set(cpus)?),

@@ -121,7 +121,7 @@ fn connect(
     target: &Target,
     log: PathBuf,
 ) -> anyhow::Result<Option<Clients>> {
-    let command = client_command()?;
+    let command = client_command();
     let mut clients = Clients::start(
         vec![(command, log)],
         &bench.cpus.client,

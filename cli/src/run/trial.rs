@@ -360,16 +360,10 @@ fn load(
     let logs: Vec<PathBuf> = (0..processes.client)
         .map(|index| numbered(&log, index, processes.client))
         .collect();
-    let commands: anyhow::Result<Vec<_>> = logs
-        .iter()
-        .map(|log| Ok((client_command()?, log.clone())))
-        .collect();
-    let clients = commands
-        .and_then(|commands| {
-            let patience = Patience::for_connections(job.largest().connections);
-            Clients::start(commands, &bench.cpus.client, patience)
-        })
-        .map_err(broken)?;
+    let commands = logs.iter().map(|log| (client_command(), log.clone()));
+    let patience = Patience::for_connections(job.largest().connections);
+    let clients = Clients::start(commands.collect(), &bench.cpus.client, patience);
+    let clients = clients.map_err(broken)?;
     let mut trial = Phases {
         bench,
         job,

@@ -1,6 +1,7 @@
 //! The runner's end of a keeper: its process, its lines.
 
 use crate::keeper::Event;
+use crate::orphans;
 use anyhow::{Context as _, bail};
 use std::ffi::OsString;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -23,11 +24,15 @@ pub struct Link {
     exit: Option<String>,
     /// How long ending may take.
     stop_most: Duration,
+    /// By [`Link::stop`], which leaves nothing to be done.
+    stopped: bool,
 }
 
 impl Link {
     /// Starts one with these arguments, which say that the server has so long to leave.
     pub fn start(arguments: Vec<OsString>, leave_most: Duration) -> anyhow::Result<Self> {
+        // Before the keeper has children: it may be killed at any time.
+        orphans::adopt()?;
         // Not by its path: the program may be built anew while it runs.
         let mut keeper = Command::new("/proc/self/exe")
             .arg0("wsbench")
@@ -61,6 +66,7 @@ impl Link {
             lines,
             exit: None,
             stop_most: leave_most * 2 + STOP_BESIDES,
+            stopped: false,
         })
     }
 
@@ -112,22 +118,25 @@ impl Link {
                 Err(RecvTimeoutError::Disconnected) => break,
                 Err(RecvTimeoutError::Timeout) => {
                     self.keeper.kill().context("cannot kill the keeper")?;
-                    self.keeper.wait().context("cannot wait for the keeper")?;
-                    bail!(
-                        "its keeper did not end within {:?} and was killed",
-                        self.stop_most
-                    );
+                    let hung = format!("is gone: its keeper hung for {:?} and was killed", self.stop_most);
+                    self.exit.get_or_insert(hung);
+                    break;
                 }
             }
         }
         self.keeper.wait().context("cannot wait for the keeper")?;
-        let exit = self.exit.clone().unwrap_or_else(|| "is gone".into());
+        self.stopped = true;
+        let exit = self
+            .exit
+            .clone()
+            .unwrap_or_else(|| "is gone: its keeper was killed".into());
         match gone {
             Some((killed, 0)) => Ok((exit, killed)),
             Some((_, left)) => {
                 bail!("{left} of its processes survive SIGKILL (see: ps -o pid,stat,wchan)")
             }
-            None => bail!("its keeper was killed, so processes of it may be left"),
+            // What it did not end is ours to end.
+            None => Ok((exit, orphans::end(Duration::ZERO)?)),
         }
     }
 
@@ -145,14 +154,20 @@ impl Drop for Link {
         self.let_go();
         // The thread's end of the channel closes when the keeper is gone.
         let end = Instant::now() + self.stop_most;
-        while self
+        let mut in_order = false;
+        while let Ok(event) = self
             .lines
             .recv_timeout(end.saturating_duration_since(Instant::now()))
-            .is_ok()
-        {}
+        {
+            in_order |= matches!(event, Ok(Event::Gone { .. } | Event::Failed { .. }));
+        }
         if !matches!(self.keeper.try_wait(), Ok(Some(_))) {
             let _ = self.keeper.kill();
             let _ = self.keeper.wait();
+        }
+        if !in_order && !self.stopped {
+            // Nobody is left to be told.
+            let _ = orphans::end(Duration::ZERO);
         }
     }
 }
