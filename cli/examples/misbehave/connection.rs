@@ -65,6 +65,10 @@ pub fn serve(stream: &TcpStream, faults: &Faults) -> io::Result<()> {
                     faults.waited(read_at.elapsed());
                     output.write_all(&answer)?;
                     faults.served(number);
+                    if faults.switches.leak {
+                        // There may be no more to get.
+                        let _ = stream.try_clone().map(std::mem::forget);
+                    }
                 }
             }
         }

@@ -99,6 +99,9 @@ pub struct Switches {
     /// A close frame instead of each Nth echo.
     #[arg(long)]
     pub close_every: Option<u64>,
+    /// Copy the connection's descriptor after each echo and never close it.
+    #[arg(long)]
+    pub leak: bool,
     /// A wrong Sec-WebSocket-Accept.
     #[arg(long)]
     pub bad_accept: bool,

@@ -160,7 +160,10 @@ mod tests {
         assert!(refuse_while_in_use(&project.root).unwrap().is_none());
         let held = RunLock::take(&project.root.output("run")).unwrap();
         let error = format!("{:#}", refuse_while_in_use(&project.root).unwrap_err());
-        assert!(error.contains("another run is under way"), "{error}");
+        assert!(
+            error.contains("cannot clean now: a run is under way here"),
+            "{error}"
+        );
         drop(held);
         assert!(refuse_while_in_use(&project.root).unwrap().is_some());
     }

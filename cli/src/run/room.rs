@@ -33,7 +33,8 @@ pub fn check(
     let samples = total.as_millis() / interval.as_millis().max(1);
     let samples = u64::try_from(samples).unwrap_or(u64::MAX);
     let trials = trials as u64;
-    let bytes = (trials * RECORD_BYTES)
+    let bytes = trials
+        .saturating_mul(RECORD_BYTES)
         .saturating_add(samples.saturating_mul(SAMPLE_BYTES))
         .saturating_add(BESIDES_BYTES);
     let free = disk.f_bavail.saturating_mul(disk.f_frsize);

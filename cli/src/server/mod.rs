@@ -144,7 +144,9 @@ impl Server {
             }
             if let Some(exit) = self.has_exited()? {
                 let (name, ports) = (&self.spec.name, self.spec.ports);
-                // The port it wanted may be somebody else's, which explains it best.
+                // The port it wanted may be somebody else's, which explains it best: maybe
+                // since the last look only.
+                let readiness = ready::look(self.link.keeper_pid(), ports, address)?;
                 let foreign = readiness.foreign().map(|who| format!(" ({who})"));
                 bail!(
                     "{name} {exit} before it listened on ports {ports}{}; {}",

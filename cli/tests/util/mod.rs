@@ -10,15 +10,23 @@ pub mod project;
 pub use project::{Project, eventually, signal};
 
 use std::fs::{self, File};
+use std::io::Read as _;
+use std::os::fd::{BorrowedFd, FromRawFd as _, OwnedFd};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::Child;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::process::{Child, Command, Stdio};
+use std::ptr::{null, null_mut};
+use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 use wsbench_schema::{
     Outcome, Phase, RunPlan, TrialRecord, decode_histogram, mark, metric::failed_by,
 };
+
+/// Long enough for a run that would hang to be told from one that is slow.
+pub const BOUND: Duration = Duration::from_secs(30);
+/// Of a killed runner's servers.
+pub const REAPED: Duration = Duration::from_secs(5);
 
 /// Messages of this length, which no case of the examination sends, are those
 /// that servers go wrong with: they are examined first.
@@ -113,16 +121,52 @@ pub struct Ended {
 
 impl Running {
     pub fn start(project: &Project, arguments: &str) -> Self {
+        Self::of(project, project.wsbench(arguments).process_group(0))
+    }
+
+    /// Through a shell script, which gets the whole command as `"$@"`.
+    pub fn in_shell(project: &Project, script: &str, arguments: &str) -> Self {
+        let wsbench = project.wsbench(arguments);
+        let mut shell = Command::new("sh");
+        shell.args(["-c", script, "sh"]);
+        shell.arg(wsbench.get_program()).args(wsbench.get_args());
+        for (name, value) in wsbench.get_envs() {
+            match value {
+                Some(value) => shell.env(name, value),
+                None => shell.env_remove(name),
+            };
+        }
+        Self::of(project, shell.stdin(Stdio::null()).process_group(0))
+    }
+
+    /// In a terminal, as whose session it runs.
+    pub fn on_terminal(project: &Project, arguments: &str) -> (Self, Terminal) {
+        let (terminal, slave) = Terminal::open();
+        let copy = || slave.try_clone().unwrap();
+        let mut command = project.wsbench(arguments);
+        command.stdin(copy()).stdout(copy()).stderr(copy());
+        let lead = || {
+            rustix::process::setsid()?;
+            // SAFETY: it is the slave by now, and stays open.
+            let stdin = unsafe { BorrowedFd::borrow_raw(0) };
+            rustix::process::ioctl_tiocsctty(stdin)?;
+            Ok(())
+        };
+        // SAFETY: between fork and exec it only makes system calls.
+        unsafe { command.pre_exec(lead) };
+        for name in ["stdout", "stderr"] {
+            File::create(project.path(name)).unwrap();
+        }
+        let child = command.spawn().unwrap();
+        let project = project.path("");
+        (Self { child, project }, terminal)
+    }
+
+    fn of(project: &Project, command: &mut Command) -> Self {
         let output = |name: &str| File::create(project.path(name)).unwrap();
-        let child = project
-            .wsbench(arguments)
-            .stdout(output("stdout"))
-            .stderr(output("stderr"))
-            .process_group(0)
-            .spawn()
-            .unwrap();
+        command.stdout(output("stdout")).stderr(output("stderr"));
         Self {
-            child,
+            child: command.spawn().unwrap(),
             project: project.path(""),
         }
     }
@@ -140,7 +184,7 @@ impl Running {
     pub fn press_ctrl_c(&self) {
         let group = format!("-{}", self.child.id());
         let arguments = ["-s", "INT", "--", &group];
-        let mut kill = std::process::Command::new("kill");
+        let mut kill = Command::new("kill");
         assert!(kill.args(arguments).status().unwrap().success());
     }
 
@@ -160,6 +204,53 @@ impl Running {
             stderr: self.read("stderr"),
             took: start.elapsed(),
         }
+    }
+}
+
+/// The outer end of a terminal, which shows what is written to it.
+pub struct Terminal {
+    close: mpsc::Sender<()>,
+    shown: thread::JoinHandle<String>,
+}
+
+impl Terminal {
+    /// And its inner end.
+    fn open() -> (Self, OwnedFd) {
+        let (mut master, mut slave) = (0, 0);
+        let name = null_mut();
+        // SAFETY: it writes two file descriptors; the rest may be null.
+        let status =
+            unsafe { libc::openpty(&raw mut master, &raw mut slave, name, null(), null()) };
+        assert_eq!(
+            status,
+            0,
+            "no terminal: {}",
+            std::io::Error::last_os_error()
+        );
+        // SAFETY: both are new, and nobody else has them.
+        let (master, slave) =
+            unsafe { (OwnedFd::from_raw_fd(master), OwnedFd::from_raw_fd(slave)) };
+        rustix::io::fcntl_setfd(&master, rustix::io::FdFlags::CLOEXEC).unwrap();
+        rustix::io::fcntl_setfd(&slave, rustix::io::FdFlags::CLOEXEC).unwrap();
+        rustix::io::ioctl_fionbio(&master, true).unwrap();
+        let (close, closed) = mpsc::channel();
+        let shown = thread::spawn(move || {
+            let mut master = File::from(master);
+            let mut shown = Vec::new();
+            while closed.try_recv() == Err(mpsc::TryRecvError::Empty) {
+                // Nothing there yet, or nobody at the inner end any more.
+                let _ = master.read_to_end(&mut shown);
+                thread::sleep(Duration::from_millis(5));
+            }
+            String::from_utf8_lossy(&shown).into_owned()
+        });
+        (Self { close, shown }, slave)
+    }
+
+    /// For ever. What it showed until then.
+    pub fn close(self) -> String {
+        self.close.send(()).unwrap();
+        self.shown.join().unwrap()
     }
 }
 
@@ -221,6 +312,17 @@ pub fn runs(project: &Project) -> Vec<PathBuf> {
         .collect();
     runs.sort();
     runs
+}
+
+/// Number of all records, whether they can be read or not.
+pub fn records_saved(project: &Project) -> usize {
+    let of = |run: &PathBuf| {
+        let files = fs::read_dir(run).unwrap();
+        let names = files.map(|file| file.unwrap().file_name().into_string().unwrap());
+        let is_record = |name: &String| name.ends_with(".json") && name != "run.json";
+        names.filter(is_record).count()
+    };
+    runs(project).iter().map(of).sum()
 }
 
 /// Of all runs.
