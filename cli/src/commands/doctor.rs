@@ -4,6 +4,7 @@ use crate::args::load::LoadArgs;
 use crate::doctor::{self, Changed, Check, Demand, Limits, Noise, Side, Status};
 use crate::ports;
 use crate::profile::Profile;
+use crate::progress::note;
 use crate::root::Root;
 use crate::run::limits;
 use crate::table;
@@ -76,7 +77,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         let refused;
         (changed, refused) = doctor::fix(&checks);
         for reason in &refused {
-            eprintln!("wsbench: {reason:#}");
+            note(format_args!("wsbench: {reason:#}"));
         }
         limits::raise_files(load.connections);
         (checks, demand) = look()?;
