@@ -16,9 +16,9 @@ use std::process::ExitCode;
 ///
 /// Each trial has a fresh server and a fresh client; trials are interleaved by
 /// round and shuffled within it. Records go to results/<run>/ as they are made.
-/// Exit code: 0, or 1 if a server or any of its
-/// messages failed, or 130 if interrupted (the report is
-/// made all the same).
+/// Exit code: 0; 1 if a server or any of its connections or messages failed, or
+/// the run could not begin or go on; 2 if the command line is wrong; 130 if
+/// interrupted (what was measured is kept and reported all the same).
 ///
 /// The load is the profile's, and flags stand above it: the defaults of the load
 /// that are named below hold for `wsbench client` without a profile.

@@ -118,7 +118,10 @@ impl Link {
                 Err(RecvTimeoutError::Disconnected) => break,
                 Err(RecvTimeoutError::Timeout) => {
                     self.keeper.kill().context("cannot kill the keeper")?;
-                    let hung = format!("is gone: its keeper hung for {:?} and was killed", self.stop_most);
+                    let hung = format!(
+                        "is gone: its keeper hung for {:?} and was killed",
+                        self.stop_most
+                    );
                     self.exit.get_or_insert(hung);
                     break;
                 }
