@@ -1,7 +1,7 @@
 //! A results folder that cannot be written, and a disk that has no room or runs out
 //! of it. Each has a file system of its own, in a mount namespace of its own.
 
-use crate::util::{BOUND, Ended, Project, Running, add_wrong, project};
+use crate::util::{BOUND, Ended, Project, Running, add_wrong, once_examined, project};
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -80,8 +80,8 @@ fn a_results_folder_that_takes_nothing_is_told_before_anything_starts() {
 fn a_disk_that_fills_up_ends_the_run_and_what_was_saved_before_is_whole() {
     let project = project();
     add_wrong(&project, "good", "");
-    let fill = "head -c 100M /dev/zero > \"$WSBENCH_ROOT/results/big\"; exec \"$MISBEHAVE\" \"$@\"";
-    project.script("filler", fill);
+    let fill = "head -c 100M /dev/zero > \"$WSBENCH_ROOT/results/big\"";
+    project.script("filler", &once_examined(fill, ""));
     let arguments = "run good filler -n 100 --seed 1";
     let Some(ended) = run_on(&project, "size=8M", arguments) else {
         return;

@@ -1,8 +1,8 @@
 //! What is wrong with a server is its result, in its row.
 
 use crate::util::{
-    BOUND, PAYLOAD, REAPED, Running, add_wrong, expect_exit_code, expect_nothing_left, failed,
-    failure, figure, project, record,
+    BOUND, REAPED, Running, add_wrong, expect_exit_code, expect_nothing_left, failed, failure,
+    figure, once_examined, project, record,
 };
 use std::fs;
 use std::net::TcpListener;
@@ -141,10 +141,11 @@ fn the_server_that_is_measured_has_seen_no_message_but_those_of_the_load() {
         .map(|log| fs::read_to_string(log).unwrap().lines().count())
         .collect();
     answered.sort_unstable();
-    let [examined, 300, 300] = answered[..] else {
+    // The examiner asks for one more than 10,000 times.
+    let [300, 300, examined] = answered[..] else {
         panic!("not one that was examined and two that were measured: {answered:?}");
     };
-    assert!((20..300).contains(&examined), "{examined}");
+    assert!(examined > 300, "{examined}");
 }
 
 #[test]
@@ -170,9 +171,9 @@ fn a_server_that_ends_before_it_listens_is_a_failed_row_with_its_last_words() {
 #[test]
 fn a_port_that_another_program_took_meanwhile_is_told_with_its_holder() {
     let project = project();
-    let script = "echo \"$@\" > \"$PWD/told.part\"; mv told.part told\n\
-                  while ! [ -e taken ]; do sleep 0.01; done; exec \"$MISBEHAVE\" \"$@\"";
-    project.script("late", script);
+    let wait =
+        "echo \"$@\" > told.part; mv told.part told; while ! [ -e taken ]; do sleep 0.01; done";
+    project.script("late", &once_examined(wait, ""));
     let folder = project.path("frameworks/foreign/late");
     let mut run = Running::start(&project, "run late");
     crate::util::eventually("it knows its ports", || folder.join("told").exists());
@@ -215,10 +216,7 @@ fn a_server_that_never_stops_talking_is_measured_and_does_not_fill_the_disk() {
 #[test]
 fn a_server_that_closes_nothing_and_opens_ever_more_leaves_nothing() {
     let project = project();
-    let server = |files: u32| {
-        let bytes = PAYLOAD;
-        format!("ulimit -n {files}; exec \"$MISBEHAVE\" --leak --only-bytes {bytes} \"$@\"")
-    };
+    let server = |files: u32| once_examined(&format!("ulimit -n {files}"), "--leak");
     project.script("leaking", &server(300));
     // Not all of its connections find a file: the kernel takes them, nobody answers.
     project.script("full", &server(100));

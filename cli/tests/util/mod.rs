@@ -24,7 +24,7 @@ use wsbench_schema::{
 };
 
 /// Long enough for a run that would hang to be told from one that is slow.
-pub const BOUND: Duration = Duration::from_secs(30);
+pub const BOUND: Duration = Duration::from_secs(60);
 /// Of a killed runner's servers.
 pub const REAPED: Duration = Duration::from_secs(5);
 
@@ -88,6 +88,15 @@ pub fn project() -> Project {
 pub fn add_wrong(project: &Project, name: &str, switches: &str) {
     expect_current_misbehave();
     project.misbehave(name, &format!("--only-bytes {PAYLOAD} {switches}"));
+}
+
+/// Of a server, for [`Project::script`]: rightly examined; at its second start, which
+/// is to be measured, it does that first, and then goes wrong in this way.
+pub fn once_examined(first: &str, switches: &str) -> String {
+    format!(
+        "if [ -e examined ]; then {first}; exec \"$MISBEHAVE\" {switches} \"$@\"; fi\n\
+         touch examined; exec \"$MISBEHAVE\" \"$@\""
+    )
 }
 
 /// `cargo test` builds the wrong server, `cargo test --test NAME` does not.
