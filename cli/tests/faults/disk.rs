@@ -89,7 +89,7 @@ fn a_disk_that_fills_up_ends_the_run_and_what_was_saved_before_is_whole() {
     let said = format!("{}{}", ended.stdout, ended.stderr);
     assert_eq!(ended.code, Some(1), "{said}");
     for words in [
-        "cannot save the record of filler  round 1/1",
+        "cannot save the record of filler, round 1",
         "No space left on device",
         "what was saved before is kept (go on with: wsbench run --resume=",
     ] {
