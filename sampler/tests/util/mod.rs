@@ -9,6 +9,7 @@
 use std::hint::black_box;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use std::{env, thread};
 use wsbench_sampler::own_cpu_ns;
@@ -16,8 +17,10 @@ use wsbench_sampler::own_cpu_ns;
 const ROLE: &str = "WSBENCH_SAMPLER_TEST_SUBJECT";
 const ANSWER: &str = "subject answers ";
 
-/// A process under the control of a test. Its children are subjects too.
+/// A process under the control of a test. Its children are subjects too. There is one
+/// at a time: the tests of a program measure, and must not disturb each other.
 pub struct Subject {
+    _alone: MutexGuard<'static, ()>,
     child: Child,
     orders: Option<ChildStdin>,
     answers: BufReader<ChildStdout>,
@@ -26,6 +29,8 @@ pub struct Subject {
 impl Subject {
     /// The test program must have a test named `subject` that calls [`obey`].
     pub fn start() -> Self {
+        static ALONE: Mutex<()> = Mutex::new(());
+        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let mut child = Command::new(env::current_exe().unwrap())
             .args(["--exact", "subject", "--nocapture", "--test-threads=1"])
             .env(ROLE, "1")
@@ -36,6 +41,7 @@ impl Subject {
         let orders = child.stdin.take();
         let answers = BufReader::new(child.stdout.take().unwrap());
         let mut subject = Self {
+            _alone: alone,
             child,
             orders,
             answers,
