@@ -165,7 +165,7 @@ fn a_second_run_is_refused_while_one_is_under_way_and_does_not_disturb_it() {
     let said = String::from_utf8(second.stderr).unwrap();
     assert_eq!(second.status.code(), Some(1), "{said}");
     assert_eq!(said.lines().count(), 1, "{said}");
-    let holder = format!("another run is under way here (pid {})", first.child.id());
+    let holder = format!("is under way here (pid {},", first.child.id());
     assert!(said.contains(&holder), "{said}");
     let ended = first.expect_end(BOUND);
     assert_eq!(ended.code, Some(0), "{}{}", ended.stdout, ended.stderr);

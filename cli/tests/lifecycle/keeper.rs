@@ -22,7 +22,7 @@ impl Keeper {
     fn start_with(project: &Project, flags: &[&str], argv: &[&str]) -> Self {
         fs::create_dir_all(project.path("output")).unwrap();
         let mut child = project
-            .wsbench("keeper --folder /tmp --log")
+            .wsbench("keeper --folder /tmp --leave-most-ms 2000 --log")
             .arg(project.path("output/keeper.log"))
             .args(flags)
             .arg("--")
