@@ -5,7 +5,7 @@ use crate::util::{BOUND, Ended, Project, Running, add_wrong, once_examined, proj
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use wsbench_schema::{RunPlan, TrialRecord};
+use wsbench_schema::{Examination, RunPlan, TrialRecord};
 
 /// `wsbench run` with another file system mounted on `results/`; what is in there
 /// at the end is copied to `kept/`. `None` where that is not allowed.
@@ -102,8 +102,8 @@ fn a_disk_that_fills_up_ends_the_run_and_what_was_saved_before_is_whole() {
         .iter()
         .filter_map(|file| file.file_name()?.to_str())
         .collect();
-    assert_eq!(names.len(), 2, "{names:?}");
-    assert_eq!(names[1], RunPlan::FILE_NAME);
+    assert_eq!(names.len(), 3, "{names:?}");
+    assert_eq!(names[1..], [Examination::FOLDER, RunPlan::FILE_NAME]);
     let record = TrialRecord::load(&files[0]).unwrap();
     assert_eq!(record.subject.name, "good");
     RunPlan::load(files[0].parent().unwrap()).unwrap();

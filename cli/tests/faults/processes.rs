@@ -73,7 +73,8 @@ fn expect_only_the_first_to_fail(victim: &str, how: &str) {
     let records = records(&project);
     assert_eq!(records.len(), 2);
     let completed = |record: &&TrialRecord| record.outcome == Outcome::Completed;
-    assert_eq!(records.iter().filter(completed).count(), 1);
+    let outcomes: Vec<_> = records.iter().map(|record| &record.outcome).collect();
+    assert_eq!(records.iter().filter(completed).count(), 1, "{outcomes:?}");
     let lost = records.iter().find(|record| !completed(record)).unwrap();
     let (stage, reason) = failure(lost);
     assert_eq!(stage, "echo");
