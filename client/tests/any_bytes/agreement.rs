@@ -19,6 +19,7 @@
 //!    then tungstenite hands over no right echo in its place.
 //! 7. Without `check` the payload is not looked at, so neither is its UTF-8.
 
+use super::cut::cut;
 use super::ours::{Client, Seen};
 use super::stream::Case;
 use super::theirs::{self, End};
@@ -33,16 +34,6 @@ pub fn check(case: &Case, cuts: &[usize]) {
     assert_eq!(client.read(case.bytes.chunks(1)), seen, "byte by byte");
     assert_eq!(client.read(cut(&case.bytes, cuts)), seen, "cut at {cuts:?}");
     agree(case, &seen);
-}
-
-/// The stream in segments. Cuts behind its end and double ones do not matter.
-pub fn cut<'a>(stream: &'a [u8], cuts: &[usize]) -> Vec<&'a [u8]> {
-    let mut ends: Vec<usize> = cuts.iter().map(|at| at % (stream.len() + 1)).collect();
-    ends.push(stream.len());
-    ends.sort_unstable();
-    let starts = std::iter::once(0).chain(ends.iter().copied());
-    let segments = starts.zip(&ends).map(|(start, end)| &stream[start..*end]);
-    segments.collect()
 }
 
 fn agree(case: &Case, seen: &[Seen]) {

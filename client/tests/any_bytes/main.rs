@@ -2,6 +2,7 @@
 //! that grows, and the verdict of tungstenite.
 
 mod agreement;
+mod cut;
 mod ours;
 mod stream;
 mod theirs;

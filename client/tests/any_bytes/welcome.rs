@@ -1,6 +1,6 @@
 //! Any answer to the opening request, cut anywhere.
 
-use super::agreement::cut;
+use super::cut::cut;
 use wsbench_client::protocol::Welcome;
 use wsbench_client::protocol::handshake::{ANSWER_MAX_BYTES, accept, judge, key};
 
