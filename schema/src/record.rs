@@ -4,7 +4,7 @@ use crate::{CpuMap, Edge, Load, Machine, Phase, PhaseReport, Sample, Series, met
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io::{self, Read as _, Write};
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
@@ -236,7 +236,15 @@ impl TrialRecord {
     /// If the file cannot be read, is of another version, has unknown fields or
     /// a load that does not fit its hash.
     pub fn load(path: &Path) -> Result<Self, RecordError> {
-        let record: Self = read_json(path)?;
+        Self::parse(path, &read(path)?)
+    }
+
+    /// Reads a record from the text of its file.
+    ///
+    /// # Errors
+    /// As [`TrialRecord::load`].
+    pub fn parse(path: &Path, text: &[u8]) -> Result<Self, RecordError> {
+        let record: Self = parse_json(path, text)?;
         let expected = record.load.hash();
         if record.load_hash != expected {
             return Err(RecordError::Hash {
@@ -338,26 +346,59 @@ pub fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<(), RecordErro
         .map_err(io)
 }
 
+/// A file of this crate at most: a day's series, ten times over.
+const FILE_MAX_BYTES: u64 = 256 << 20;
+
 /// Reads a file with a `schema` field.
 ///
 /// # Errors
 /// If the file cannot be read, is of another version or has unknown fields.
 pub fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, RecordError> {
-    let text = fs::read(path).map_err(|cause| RecordError::Io {
-        path: path.into(),
-        cause,
-    })?;
-    let json = |cause| RecordError::Json {
-        path: path.into(),
-        cause,
-    };
-    let value: serde_json::Value = serde_json::from_slice(&text).map_err(json)?;
-    // The version first: in a record of another one, the fields prove nothing.
-    match value.get("schema").and_then(serde_json::Value::as_u64) {
-        Some(found) if found != u64::from(SCHEMA_VERSION) => Err(RecordError::Version {
-            path: path.into(),
-            found,
-        }),
-        _ => serde_json::from_value(value).map_err(json),
+    parse_json(path, &read(path)?)
+}
+
+/// Reads the text of a file with a `schema` field.
+///
+/// # Errors
+/// If it is of another version or has unknown fields.
+pub fn parse_json<T: DeserializeOwned>(path: &Path, text: &[u8]) -> Result<T, RecordError> {
+    #[derive(Deserialize)]
+    struct Version {
+        schema: u64,
     }
+    // The version first: in a record of another one, the fields prove nothing.
+    match serde_json::from_slice(text) {
+        Ok(Version { schema }) if schema != u64::from(SCHEMA_VERSION) => {
+            Err(RecordError::Version {
+                path: path.into(),
+                found: schema,
+            })
+        }
+        _ => serde_json::from_slice(text).map_err(|cause| RecordError::Json {
+            path: path.into(),
+            cause,
+        }),
+    }
+}
+
+/// The bytes of a file: of a pipe or a device there might be no end.
+fn read(path: &Path) -> Result<Vec<u8>, RecordError> {
+    let refuse = |why: &str| io::Error::new(io::ErrorKind::InvalidData, why.to_owned());
+    let read = || {
+        if !fs::metadata(path)?.is_file() {
+            return Err(refuse("not a regular file"));
+        }
+        let mut text = Vec::new();
+        File::open(path)?
+            .take(FILE_MAX_BYTES + 1)
+            .read_to_end(&mut text)?;
+        match text.len() as u64 > FILE_MAX_BYTES {
+            true => Err(refuse("longer than any record (256 MiB)")),
+            false => Ok(text),
+        }
+    };
+    read().map_err(|cause| RecordError::Io {
+        path: path.into(),
+        cause,
+    })
 }
