@@ -4,6 +4,7 @@
 
 mod process;
 
+use crate::lines::shown;
 use process::{Line, Process};
 use rustix::time::{ClockId, clock_gettime};
 use std::io::{self, Write as _};
@@ -327,6 +328,7 @@ impl Clients {
                 }
                 Ok((index, Line::Other(line))) => {
                     let name = &self.processes[index].name;
+                    let line = shown(&line);
                     let message = format!("{name} wrote `{line}`, which is no event");
                     return Err(Halt::Client(message));
                 }

@@ -12,6 +12,7 @@ mod cpus;
 mod doctor;
 mod driver;
 mod keeper;
+mod lines;
 mod machine;
 mod observe;
 mod orphans;

@@ -40,6 +40,8 @@ impl Profile {
     pub const DEFAULT_NAME: &str = "default";
     /// Of each server under each load.
     pub const ROUNDS_MAX: u32 = 1000;
+    /// Of a run.
+    pub const LOADS_MAX: usize = 1000;
     /// Below this the share of a CPU that the system reports is wrong.
     pub const SAMPLE_INTERVAL_MIN: Duration = Duration::from_millis(200);
 
@@ -57,7 +59,7 @@ impl Profile {
             bail!("no profile is named `{name}`{meant} (there are: {all})");
         }
         let text =
-            fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+            strict::text_of(&path).with_context(|| format!("cannot read {}", path.display()))?;
         Self::parse(name, &text).map_err(|reason| anyhow::anyhow!("{}: {reason}", path.display()))
     }
 
@@ -77,6 +79,7 @@ impl Profile {
         if profile.connections.is_empty() || profile.payloads_bytes.is_empty() {
             return Err("connections and payload need at least one value each".into());
         }
+        profile.check_count()?;
         profile.loads().iter().try_for_each(Load::validate)?;
         Ok(profile)
     }
@@ -113,6 +116,26 @@ impl Profile {
     pub fn default_rate() -> anyhow::Result<RateLoad> {
         let profile = Self::parse(Self::DEFAULT_NAME, DEFAULT).map_err(anyhow::Error::msg)?;
         profile.load.rate.context("the default profile has no rate")
+    }
+
+    /// Whether the matrix can be made at all: two lists that fit a screen are a
+    /// million loads.
+    ///
+    /// # Errors
+    /// One line: how many there are, and how many there may be.
+    pub fn check_count(&self) -> Result<(), String> {
+        let (count, most) = (
+            self.connections
+                .len()
+                .saturating_mul(self.payloads_bytes.len()),
+            Self::LOADS_MAX,
+        );
+        match count > most {
+            true => Err(format!(
+                "connections and payload make {count} loads; at most {most} are measured in one run"
+            )),
+            false => Ok(()),
+        }
     }
 
     /// The matrix of connections and payloads.
@@ -461,6 +484,11 @@ mod tests {
         );
         let bad = error(&SMALL.replace("[1, 2]", "[]"));
         assert_eq!(bad, "connections and payload need at least one value each");
+        let many = format!("{:?}", [1; 501]);
+        assert_eq!(
+            error(&SMALL.replace("[1, 2]", &many)),
+            "connections and payload make 1002 loads; at most 1000 are measured in one run"
+        );
     }
 
     #[test]

@@ -2,6 +2,30 @@
 //! valid one, and every error names the line.
 
 use serde::de::DeserializeOwned;
+use std::fs::{self, File};
+use std::io::{self, Read as _};
+use std::path::Path;
+
+/// What people write, and what cargo writes about it, is far shorter.
+const TEXT_MOST_BYTES: u64 = 16 << 20;
+
+/// The text of a file: of a pipe or a device there might be no end.
+///
+/// # Errors
+/// If it cannot be read, is no text, or is longer than 16 MiB.
+pub fn text_of(path: &Path) -> io::Result<String> {
+    if !fs::metadata(path)?.is_file() {
+        return Err(io::Error::other("not a regular file"));
+    }
+    let mut text = String::new();
+    File::open(path)?
+        .take(TEXT_MOST_BYTES + 1)
+        .read_to_string(&mut text)?;
+    match text.len() as u64 > TEXT_MOST_BYTES {
+        true => Err(io::Error::other("longer than 16 MiB")),
+        false => Ok(text),
+    }
+}
 
 /// Reads a whole file's text. `T` and the tables in it reject unknown fields.
 ///
@@ -107,6 +131,25 @@ mod tests {
         let broken = error("language = \n");
         assert!(broken.starts_with("line 1: "), "{broken}");
         assert!(!broken.contains('\n'), "{broken}");
+    }
+
+    #[test]
+    fn only_files_of_bounded_length_are_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("long.toml");
+        File::create(&file)
+            .and_then(|file| file.set_len(TEXT_MOST_BYTES))
+            .unwrap();
+        assert_eq!(text_of(&file).unwrap().len() as u64, TEXT_MOST_BYTES);
+        File::create(&file)
+            .and_then(|file| file.set_len(TEXT_MOST_BYTES + 1))
+            .unwrap();
+        assert_eq!(
+            text_of(&file).unwrap_err().to_string(),
+            "longer than 16 MiB"
+        );
+        let pipe = text_of(Path::new("/dev/zero")).unwrap_err();
+        assert_eq!(pipe.to_string(), "not a regular file");
     }
 
     #[test]

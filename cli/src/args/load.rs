@@ -151,6 +151,7 @@ impl LoadArgs {
         if self.warmup.is_some() {
             merged.warmup_echoes = self.warmup;
         }
+        merged.check_count().map_err(anyhow::Error::msg)?;
         let loads = merged.loads();
         for load in &loads {
             load.validate().map_err(anyhow::Error::msg)?;

@@ -1,9 +1,10 @@
 //! `wsbench client-process`: the engine, driven by lines of JSON on standard
 //! input and answering on standard output (see `wsbench_schema::wire`).
 
+use crate::lines::{lines, shown};
 use crate::progress::note;
 use anyhow::{Context as _, bail};
-use std::io::{BufRead, Write};
+use std::io::Write;
 use std::ops::ControlFlow;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -41,9 +42,10 @@ pub fn run(_args: Args) -> anyhow::Result<ExitCode> {
 fn read_commands(stop: Arc<AtomicBool>) -> Receiver<anyhow::Result<ClientCommand>> {
     let (send, commands) = channel();
     thread::spawn(move || {
-        for line in std::io::stdin().lock().lines() {
+        for line in lines(std::io::stdin().lock()) {
             let command = line.map_err(anyhow::Error::from).and_then(|line| {
-                serde_json::from_str(&line).with_context(|| format!("not a command: {line}"))
+                serde_json::from_str(&line)
+                    .with_context(|| format!("not a command: {}", shown(&line)))
             });
             let over = matches!(command, Ok(ClientCommand::Stop) | Err(_));
             if over {

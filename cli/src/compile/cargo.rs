@@ -1,13 +1,14 @@
 //! A Rust subject: one call of Cargo, and a copy of the binary it names.
 
 use super::{Event, Progress, command, create_log, install, tail, unwritable};
+use crate::lines::lines;
 use crate::root::Root;
 use crate::subject::{Kind, Lock, RustBuild, Subject};
 use anyhow::{Context as _, bail};
 use serde::Deserialize;
 use std::env;
 use std::fs::{self, File};
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{BufReader, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::SystemTime;
@@ -130,7 +131,7 @@ fn read_messages(
 ) -> Option<PathBuf> {
     let mut executable_found = None;
     let mut done = 0;
-    for line in BufReader::new(output).lines().map_while(Result::ok) {
+    for line in lines(BufReader::new(output)).map_while(Result::ok) {
         let Ok(Message::CompilerArtifact { target, executable }) = serde_json::from_str(&line)
         else {
             continue;

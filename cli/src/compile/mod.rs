@@ -4,6 +4,7 @@
 mod cargo;
 mod command;
 
+use crate::lines::lines;
 use crate::progress::note;
 use crate::root::Root;
 use crate::subject::{Kind, State, Subject};
@@ -11,7 +12,7 @@ use anyhow::{Context as _, bail};
 use std::collections::VecDeque;
 use std::ffi::OsStr;
 use std::fs::{self, File};
-use std::io::{self, BufRead as _, Write as _};
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::SystemTime;
@@ -144,7 +145,7 @@ fn unwritable(path: &Path) -> String {
 fn tail(log: &Path) -> String {
     let mut last = VecDeque::new();
     if let Ok(file) = File::open(log) {
-        for line in io::BufReader::new(file).lines().map_while(Result::ok) {
+        for line in lines(io::BufReader::new(file)).map_while(Result::ok) {
             if !line.trim().is_empty() {
                 last.push_back(line);
             }

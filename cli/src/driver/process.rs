@@ -1,13 +1,14 @@
 //! One client process: started on its CPUs, bound to the life of its parent,
 //! its lines turned into events, its leaving described.
 
+use crate::lines::lines;
 use crate::{cpus, process};
 use anyhow::Context as _;
 use rustix::process::{Signal, getpid, getppid, set_parent_process_death_signal};
 use rustix::thread::{CpuSet, sched_setaffinity};
 use std::collections::VecDeque;
 use std::fs::{File, OpenOptions};
-use std::io::{BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
+use std::io::{BufReader, Read as _, Seek as _, SeekFrom};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
@@ -79,7 +80,7 @@ impl Process {
         thread::Builder::new()
             .name("client-events".into())
             .spawn(move || {
-                for line in BufReader::new(stdout).lines().map_while(Result::ok) {
+                for line in lines(BufReader::new(stdout)).map_while(Result::ok) {
                     let line = match serde_json::from_str(&line) {
                         Ok(event) => Line::Event(event),
                         Err(_) => Line::Other(line),

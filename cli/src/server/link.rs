@@ -1,10 +1,11 @@
 //! The runner's end of a keeper: its process, its lines.
 
 use crate::keeper::Event;
+use crate::lines::{self, shown};
 use crate::orphans;
 use anyhow::{Context as _, bail};
 use std::ffi::OsString;
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{BufReader, Write as _};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError, channel};
@@ -50,7 +51,7 @@ impl Link {
         thread::Builder::new()
             .name("keeper-lines".into())
             .spawn(move || {
-                for line in BufReader::new(stdout).lines() {
+                for line in lines::lines(BufReader::new(stdout)) {
                     let event = line
                         .map_err(|error| error.to_string())
                         .and_then(|line| serde_json::from_str(&line).map_err(|_| line));
@@ -176,5 +177,5 @@ impl Drop for Link {
 }
 
 fn checked(event: Result<Event, String>) -> anyhow::Result<Event> {
-    event.map_err(|line| anyhow::anyhow!("not a line of a keeper: {line}"))
+    event.map_err(|line| anyhow::anyhow!("not a line of a keeper: {}", shown(&line)))
 }

@@ -44,21 +44,27 @@ pub struct Manifest {
 pub fn read(name: &str, folder: &Path) -> Result<Subject, String> {
     let path = folder.join("bench.toml");
     let at = |reason: String| format!("{}: {reason}", path.display());
-    let text = std::fs::read_to_string(&path).map_err(|error| at(error.to_string()))?;
-    let manifest: Manifest = strict::from_toml(&text).map_err(at)?;
+    let text = strict::text_of(&path).map_err(|error| at(error.to_string()))?;
+    parse(name, folder, &text).map_err(at)
+}
+
+/// The same from the text of the file; the error does not name it.
+///
+/// # Errors
+/// One line: what is wrong and what to do.
+pub fn parse(name: &str, folder: &Path, text: &str) -> Result<Subject, String> {
+    let manifest: Manifest = strict::from_toml(text)?;
     if manifest.run.is_empty() {
-        return Err(at(
-            "`run` is empty (write the server's program first)".into()
-        ));
+        return Err("`run` is empty (write the server's program first)".into());
     }
     if manifest.build.iter().any(Vec::is_empty) {
-        return Err(at("a command of `build` is empty".into()));
+        return Err("a command of `build` is empty".into());
     }
-    let omits = Omits::read(&manifest.omits).map_err(at)?;
+    let omits = Omits::read(&manifest.omits)?;
     match (&manifest.version, &manifest.version_command) {
-        (None, None) => Err(at("neither `version` nor `version-command` is there".into())),
-        (Some(_), Some(_)) => Err(at("both `version` and `version-command` are there".into())),
-        (_, Some(command)) if command.is_empty() => Err(at("`version-command` is empty".into())),
+        (None, None) => Err("neither `version` nor `version-command` is there".into()),
+        (Some(_), Some(_)) => Err("both `version` and `version-command` are there".into()),
+        (_, Some(command)) if command.is_empty() => Err("`version-command` is empty".into()),
         _ => Ok(Subject {
             name: name.to_owned(),
             variant: None,

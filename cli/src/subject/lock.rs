@@ -1,8 +1,8 @@
 //! The version of what is measured, from the subject's `Cargo.lock`.
 
 use super::RustBuild;
+use crate::strict;
 use serde::Deserialize;
-use std::fs;
 use std::path::Path;
 
 /// A `Cargo.lock`, as far as it matters here.
@@ -24,8 +24,12 @@ struct Package {
 impl Lock {
     /// Reads the folder's lock file; `None` if there is none that can be read.
     pub fn read(folder: &Path) -> Option<Self> {
-        let text = fs::read_to_string(folder.join("Cargo.lock")).ok()?;
-        toml::from_str(&text).ok()
+        Self::parse(&strict::text_of(&folder.join("Cargo.lock")).ok()?)
+    }
+
+    /// From the text of a lock file.
+    pub fn parse(text: &str) -> Option<Self> {
+        toml::from_str(text).ok()
     }
 
     /// Whether the package of the folder itself is in it.

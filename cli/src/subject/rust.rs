@@ -66,25 +66,33 @@ fn yes() -> bool {
 pub fn read(name: &str, folder: &Path) -> Result<Vec<Subject>, String> {
     let path = folder.join("Cargo.toml");
     let at = |reason: String| format!("{}: {reason}", path.display());
-    let text = std::fs::read_to_string(&path).map_err(|error| at(error.to_string()))?;
-    let CargoToml { package } = strict::from_toml(&text).map_err(at)?;
+    let text = strict::text_of(&path).map_err(|error| at(error.to_string()))?;
+    parse(name, folder, &text).map_err(at)
+}
+
+/// The same from the text of the file; the errors do not name it.
+///
+/// # Errors
+/// One line: what is wrong and what to do.
+pub fn parse(name: &str, folder: &Path, text: &str) -> Result<Vec<Subject>, String> {
+    let CargoToml { package } = strict::from_toml(text)?;
     if package.name != name {
         let has = &package.name;
-        return Err(at(format!(
+        return Err(format!(
             "the package's name is `{has}`, the folder's is `{name}` (set name = \"{name}\")"
-        )));
+        ));
     }
     let others = package.metadata.others.keys().map(String::as_str);
     if let Some(typo) = others
         .into_iter()
         .find(|key| strsim::levenshtein(key, "wsbench") <= 2)
     {
-        return Err(at(format!(
+        return Err(format!(
             "unknown table `package.metadata.{typo}` (did you mean `wsbench`?)"
-        )));
+        ));
     }
     let manifest = package.metadata.wsbench;
-    let omits = Omits::read(&manifest.omits).map_err(at)?;
+    let omits = Omits::read(&manifest.omits)?;
     let base = RustBuild {
         package: name.to_owned(),
         crate_name: manifest.crate_name,
@@ -106,9 +114,9 @@ pub fn read(name: &str, folder: &Path) -> Result<Vec<Subject>, String> {
     let mut subjects = vec![subject(None, base.clone())];
     let mut seen = BTreeSet::new();
     for variant in manifest.variants {
-        check_name(&variant.name).map_err(|reason| at(format!("variant {reason}")))?;
+        check_name(&variant.name).map_err(|reason| format!("variant {reason}"))?;
         if !seen.insert(variant.name.clone()) {
-            return Err(at(format!("two variants are named `{}`", variant.name)));
+            return Err(format!("two variants are named `{}`", variant.name));
         }
         let build = RustBuild {
             features: variant.features,

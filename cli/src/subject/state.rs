@@ -2,6 +2,7 @@
 
 use super::{Kind, Subject, program};
 use crate::root::Root;
+use crate::strict;
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -75,7 +76,7 @@ fn judge(built: SystemTime, newest_source: Option<Option<SystemTime>>) -> State 
 /// All files whose change makes the binary stale. One that has vanished counts
 /// as changed: the whole is `None` then.
 fn rust_sources(subject: &Subject, root: &Root) -> Option<Vec<PathBuf>> {
-    let text = fs::read_to_string(subject.dependencies(root)).ok()?;
+    let text = strict::text_of(&subject.dependencies(root)).ok()?;
     let mut files = parse_dep_info(&text);
     files.push(subject.folder.join("Cargo.toml"));
     files.push(subject.folder.join("Cargo.lock"));

@@ -8,6 +8,9 @@ use tungstenite::{Message, WebSocket};
 /// Beyond every frame of a case that is right.
 pub const FRAME_MAX: usize = 128 << 10;
 
+/// With a masking key.
+const HEADER_MAX: usize = 14;
+
 /// How a stream ends.
 #[derive(Debug, PartialEq, Eq)]
 pub enum End {
@@ -62,10 +65,10 @@ pub fn first_long_form(stream: &[u8]) -> Option<usize> {
 /// The stream with its last frame brought to its end by zeros.
 pub fn completed(stream: &[u8]) -> Vec<u8> {
     let mut whole = stream.to_vec();
-    if let Some(end) = frames(stream).last().and_then(|frame| frame.end) {
-        // A longer one is judged by its header.
-        whole.resize(end.min(stream.len() + FRAME_MAX + 14), 0);
-    }
+    // A longer frame is judged by its header alone.
+    let most = stream.len() + FRAME_MAX + HEADER_MAX;
+    let end = frames(stream).last().map(|frame| frame.end.unwrap_or(most));
+    whole.resize(end.map_or(0, |end| end.clamp(stream.len(), most)), 0);
     whole
 }
 

@@ -1,0 +1,10 @@
+//! A program that writes the answer to a client's opening request.
+
+#![no_main]
+
+#[path = "../../client/tests/any_bytes/cut.rs"]
+mod cut;
+#[path = "../../client/tests/any_bytes/welcome.rs"]
+mod welcome;
+
+libfuzzer_sys::fuzz_target!(|input: &[u8]| welcome::check(input, &[1, 7, 100]));
