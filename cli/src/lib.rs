@@ -11,6 +11,9 @@ mod control;
 mod cpus;
 mod doctor;
 mod driver;
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub mod fuzzing;
 mod keeper;
 mod lines;
 mod machine;

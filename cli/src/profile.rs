@@ -63,7 +63,11 @@ impl Profile {
         Self::parse(name, &text).map_err(|reason| anyhow::anyhow!("{}: {reason}", path.display()))
     }
 
-    fn parse(name: &str, text: &str) -> Result<Self, String> {
+    /// From the text of a file.
+    ///
+    /// # Errors
+    /// One line: what is wrong, and where.
+    pub fn parse(name: &str, text: &str) -> Result<Self, String> {
         let profile = strict::from_toml::<File>(text)?.into_profile(name);
         let (rounds, most) = (profile.rounds, Self::ROUNDS_MAX);
         if !(1..=most).contains(&rounds) {

@@ -90,10 +90,13 @@ pub fn translate(args: impl Iterator<Item = OsString>) -> Vec<OsString> {
     args
 }
 
+/// The line in our flags.
 #[derive(Default)]
-struct Rewritten {
-    args: Vec<OsString>,
-    notices: Vec<String>,
+pub struct Rewritten {
+    /// Program and verb included.
+    pub args: Vec<OsString>,
+    /// What was left out, and why.
+    pub notices: Vec<String>,
 }
 
 /// What a flag becomes after this verb.
@@ -147,7 +150,8 @@ fn split(arg: &str) -> Option<Typed<'_>> {
     })
 }
 
-fn rewrite(args: Vec<OsString>) -> Rewritten {
+/// The same without saying what is left out.
+pub fn rewrite(args: Vec<OsString>) -> Rewritten {
     let mut rewritten = Rewritten::default();
     let mut left = VecDeque::from(args);
     rewritten.args.extend(left.pop_front());

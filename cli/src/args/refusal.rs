@@ -22,7 +22,7 @@ pub fn tell(error: &clap::Error) -> ExitCode {
 
 /// `unexpected argument '--x' found (tip: ...; see: wsbench run --help)`, from
 /// the paragraphs that `clap` writes.
-fn one_line(text: &str) -> String {
+pub fn one_line(text: &str) -> String {
     let mut said: Vec<&str> = Vec::new();
     let mut remedies: Vec<String> = Vec::new();
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {

@@ -17,6 +17,8 @@ mod serve;
 
 pub use api::Served;
 pub use serve::answer;
+#[cfg(any(test, fuzzing))]
+pub use serve::connection;
 
 use serde::{Deserialize, Serialize};
 use wsbench_schema::{Edge, Machine, PortRange, Sample};

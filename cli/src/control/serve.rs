@@ -10,7 +10,7 @@ use std::net::TcpListener;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
-use tokio::net::TcpStream;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 
@@ -74,7 +74,11 @@ async fn accept(listener: tokio::net::TcpListener, served: Arc<Served>) {
     }
 }
 
-async fn connection(stream: TcpStream, served: Arc<Served>) {
+/// Answers the request that comes on the stream.
+pub async fn connection(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    served: Arc<Served>,
+) {
     let service = TowerToHyperService::new(api::router(served));
     // A client that breaks off is its own affair.
     let _ = http1::Builder::new()

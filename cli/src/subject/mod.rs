@@ -2,10 +2,10 @@
 //! `Cargo.toml`, or of `frameworks/foreign/` with a `bench.toml`, is one.
 
 mod catalog;
-mod foreign;
+pub mod foreign;
 mod lock;
 mod program;
-mod rust;
+pub mod rust;
 mod state;
 #[cfg(test)]
 pub mod testing;

@@ -7,6 +7,8 @@ mod ours;
 mod stream;
 mod theirs;
 mod welcome;
+#[path = "../../../schema/tests/any_bytes/words.rs"]
+mod words;
 
 use ours::{Client, Seen};
 use proptest::collection::vec;

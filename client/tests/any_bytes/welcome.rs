@@ -1,6 +1,7 @@
 //! Any answer to the opening request, cut anywhere.
 
 use super::cut::cut;
+use super::words::written;
 use wsbench_client::protocol::Welcome;
 use wsbench_client::protocol::handshake::{ANSWER_MAX_BYTES, accept, judge, key};
 
@@ -59,18 +60,5 @@ fn answer(program: &[u8]) -> Vec<u8> {
         "X: y\r\n folded: z\n",
         &long,
     ];
-    let mut answer = Vec::new();
-    let mut rest = program;
-    while let Some((first, behind)) = rest.split_first() {
-        rest = behind;
-        match parts.get(usize::from(first % 16)) {
-            Some(part) => answer.extend_from_slice(part.as_bytes()),
-            None => {
-                let (raw, behind) = rest.split_at(rest.len().min(usize::from(first / 16)));
-                answer.extend_from_slice(raw);
-                rest = behind;
-            }
-        }
-    }
-    answer
+    written(&parts, program)
 }
