@@ -22,7 +22,7 @@ step() {
 if cargo fmt --version >/dev/null 2>&1; then
     step "format"
     cargo fmt --all --check
-    for manifest in frameworks/*/Cargo.toml; do
+    for manifest in frameworks/*/Cargo.toml fuzz/Cargo.toml; do
         cargo fmt --check --manifest-path "$manifest"
     done
 else

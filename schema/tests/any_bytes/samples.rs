@@ -32,6 +32,7 @@ fn load() -> Load {
             timeout_ms: 5000,
         }),
         client_burn_ns: 0,
+        after_connections: 3,
     }
 }
 

@@ -166,6 +166,21 @@ pub fn add_masked(frame: &mut Vec<u8>, payload: &[u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn what_is_said_of_a_frame_does_not_depend_on_how_much_has_come(
+            first in prop_oneof![any::<u8>(), Just(0x81), Just(0x82), Just(0x00), Just(0x89)],
+            rest in vec(prop_oneof![any::<u8>(), 0u8..2, 125u8..128], 0..150),
+        ) {
+            let bytes = [&[first][..], &rest].concat();
+            let mut ends = 0..=bytes.len();
+            let said = ends.find_map(|end| parse(&bytes[..end]).transpose());
+            prop_assert_eq!(parse(&bytes).transpose(), said);
+        }
+    }
 
     #[test]
     fn a_masked_frame_is_the_rfcs_but_for_the_key() {
