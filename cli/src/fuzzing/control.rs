@@ -4,7 +4,7 @@ use super::words::written;
 use crate::control::{Served, Status, connection};
 use crate::machine;
 use crate::observe::LocalObserver;
-use std::io::{Read as _, Write as _};
+use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::sync::mpsc::channel;
@@ -53,7 +53,15 @@ pub fn check(program: &[u8]) {
     let request = written(&WORDS, program);
     let whole = answer(&[&request]);
     let (first, second) = request.split_at(request.len() / 2);
-    assert_eq!(status(&answer(&[first, second])), status(&whole), "cut");
+    let cut = status(&answer(&[first, second]));
+    // hyper looks at what came in pieces only once there is an empty line, so that
+    // a slow head costs nothing: half a head that is wrong gets no answer then.
+    let is_half = !contains(&request, b"\r\n\r\n") && !contains(&request, b"\n\n");
+    assert!(
+        cut == status(&whole) || (is_half && cut.is_none()),
+        "cut: {cut:?}, whole: {:?}",
+        status(&whole)
+    );
     if let Some(status) = status(&whole) {
         assert!(matches!(status, 200 | 400..=431 | 500..=505), "{status}");
         let marked = contains(&request, b"x-wsbench");
@@ -119,13 +127,16 @@ fn answer(segments: &[&[u8]]) -> Vec<u8> {
             tokio::task::yield_now().await;
             tokio::task::yield_now().await;
         }
-        client.shutdown(Shutdown::Write).expect("a socket");
+        let _ = client.shutdown(Shutdown::Write);
         tokio::time::timeout(PATIENCE, serving)
             .await
             .expect("it ends")
             .expect("it does not panic");
     });
-    client.read_to_end(&mut answer).expect("an answer");
+    if let Err(error) = client.read_to_end(&mut answer) {
+        // It refused before it had read everything.
+        assert_eq!(error.kind(), ErrorKind::ConnectionReset);
+    }
     assert!(answer.len() < ANSWER_MAX_BYTES);
     answer
 }
