@@ -2,7 +2,7 @@
 //! timeout; nobody else waits for them.
 
 use crate::peer::{
-    BURST, Peer, Server, TIMEOUT, all_at_once, burst, case, impatient, last_phase, one_by_one,
+    BOUND, BURST, Peer, Server, all_at_once, burst, case, last_phase, one_by_one, with_timeout,
 };
 use crate::util::{expect, metric};
 use std::io::Read as _;
@@ -32,7 +32,7 @@ fn never_reads(peer: &mut Peer) {
 }
 
 fn reads_a_byte_a_second(peer: &mut Peer) {
-    let until = Instant::now() + TIMEOUT * 2;
+    let until = Instant::now() + BOUND;
     while Instant::now() < until && peer.stream.read_exact(&mut [0]).is_ok() {
         thread::sleep(Duration::from_secs(1));
     }
@@ -44,7 +44,10 @@ fn reads_and_is_mute(peer: &mut Peer) {
 
 #[track_caller]
 fn check(load: Load, stalled: fn(&mut Peer), right: u64, failures: &[(&str, u64)]) -> PhaseReport {
-    let report = last_phase(impatient(load), &server(stalled).target);
+    let report = last_phase(
+        with_timeout(load, Duration::from_secs(5)),
+        &server(stalled).target,
+    );
     expect(&report, right, failures);
     assert_eq!(metric(&report, "connections_lost_count"), 2);
     report
