@@ -77,6 +77,7 @@ fn expect_only_the_first_to_fail(victim: &str, how: &str) {
     assert_eq!(records.iter().filter(completed).count(), 1, "{outcomes:?}");
     let lost = records.iter().find(|record| !completed(record)).unwrap();
     let (stage, reason) = failure(lost);
-    assert_eq!(stage, "echo");
+    // On a busy machine it may not have come further.
+    assert!(["connect", "echo"].contains(&stage), "{stage}");
     assert!(reason.contains("killed"), "{reason}");
 }
