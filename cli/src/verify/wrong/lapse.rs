@@ -67,6 +67,8 @@ pub enum Lapse {
     Silent,
     /// Silent on two connections, between which it is not.
     SilentTwice,
+    /// On its first two connections.
+    SilentAtFirst,
     /// Never stops pinging and never answers.
     Pings,
     Closes,

@@ -41,6 +41,7 @@ fn short() -> Limits {
         long_silence: Duration::from_millis(300),
         first_pass: Duration::from_secs(1),
         second_pass: Duration::from_secs(1),
+        last: Duration::from_millis(500),
         ..Limits::default()
     }
 }
@@ -298,6 +299,20 @@ fn a_case_that_ended_by_silence_is_asked_again() {
     assert_eq!(examine(Lapse::SilentTwice), (0, all + 2));
     // Any other failure is one at once.
     assert_eq!(examine(Lapse::FlipsAll), (all, all));
+}
+
+#[test]
+fn a_must_that_ended_by_silence_twice_is_asked_a_last_time() {
+    let server = Scripted::start(Lapse::SilentAtFirst);
+    let must = cases_of("echo/text of 0 bytes");
+    let examination = examine(server.addr, &must, short());
+    assert_eq!((failed(&examination).len(), server.connections()), (0, 3));
+    // Of those that are silent by nature there are more.
+    let silent = Scripted::start(Lapse::Silent);
+    let all = light_echo();
+    let examination = examine(silent.addr, &all, short());
+    assert_eq!(failed(&examination).len(), all.len());
+    assert!(silent.connections() <= 2 * all.len());
 }
 
 #[test]

@@ -25,6 +25,7 @@ impl Scripted {
             for stream in listener.incoming().flatten() {
                 let before = count.fetch_add(1, Ordering::SeqCst);
                 let lapse = match lapse {
+                    Lapse::SilentAtFirst if before < 2 => Lapse::Silent,
                     Lapse::SilentTwice if before < 4 && before % 2 == 1 => Lapse::Silent,
                     lapse => lapse,
                 };
