@@ -154,7 +154,8 @@ fn an_orphan_stays_in_the_tree() {
 
 #[test]
 fn several_trees_are_summed_and_each_of_them_must_live() {
-    let (mut first, mut second) = (Subject::start(), Subject::start());
+    let mut first = Subject::start();
+    let mut second = first.start_beside();
     let mut tree = Tree::of_all(&[first.pid(), second.pid()]).unwrap();
     let before = tree.edge().unwrap();
     let burnt = first.ask("burn 200000000") + second.ask("burn 300000000");

@@ -17,10 +17,10 @@ use wsbench_sampler::own_cpu_ns;
 const ROLE: &str = "WSBENCH_SAMPLER_TEST_SUBJECT";
 const ANSWER: &str = "subject answers ";
 
-/// A process under the control of a test. Its children are subjects too. There is one
-/// at a time: the tests of a program measure, and must not disturb each other.
+/// A process under the control of a test. Its children are subjects too. One test has
+/// them at a time: the tests of a program measure, and must not disturb each other.
 pub struct Subject {
-    _alone: MutexGuard<'static, ()>,
+    _alone: Option<MutexGuard<'static, ()>>,
     child: Child,
     orders: Option<ChildStdin>,
     answers: BufReader<ChildStdout>,
@@ -31,6 +31,15 @@ impl Subject {
     pub fn start() -> Self {
         static ALONE: Mutex<()> = Mutex::new(());
         let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        Self::spawn(Some(alone))
+    }
+
+    /// Another one in the same test.
+    pub fn start_beside(&self) -> Self {
+        Self::spawn(None)
+    }
+
+    fn spawn(alone: Option<MutexGuard<'static, ()>>) -> Self {
         let mut child = Command::new(env::current_exe().unwrap())
             .args(["--exact", "subject", "--nocapture", "--test-threads=1"])
             .env(ROLE, "1")
