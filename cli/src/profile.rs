@@ -68,7 +68,12 @@ impl Profile {
     /// # Errors
     /// One line: what is wrong, and where.
     pub fn parse(name: &str, text: &str) -> Result<Self, String> {
+        Self::checked(name, text).map_err(strict::escaped)
+    }
+
+    fn checked(name: &str, text: &str) -> Result<Self, String> {
         let profile = strict::from_toml::<File>(text)?.into_profile(name);
+        strict::one_line("description", &profile.description)?;
         let (rounds, most) = (profile.rounds, Self::ROUNDS_MAX);
         if !(1..=most).contains(&rounds) {
             return Err(format!("rounds is {rounds}; it must be 1 to {most}"));

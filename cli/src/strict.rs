@@ -41,6 +41,60 @@ pub fn from_toml<T: DeserializeOwned>(text: &str) -> Result<T, String> {
     })
 }
 
+/// What stands in a table or in a line of a report.
+///
+/// # Errors
+/// If it is empty, or has line breaks or other control characters.
+pub fn one_line(key: &str, value: &str) -> Result<(), String> {
+    match value.trim().is_empty() || value.contains(char::is_control) {
+        true => Err(format!(
+            "`{key}` is {value:?} (write one line of text without control characters)"
+        )),
+        false => Ok(()),
+    }
+}
+
+/// An error that quotes what somebody wrote: in one line, and nothing in it that a
+/// terminal obeys.
+pub fn escaped(error: String) -> String {
+    if !error.contains(char::is_control) {
+        return error;
+    }
+    let mut line = String::new();
+    for c in error.chars() {
+        match c.is_control() {
+            true => line.extend(c.escape_default()),
+            false => line.push(c),
+        }
+    }
+    line
+}
+
+/// A command that the manifest names.
+///
+/// # Errors
+/// If there is no program, or something that no program can be given.
+pub fn command(key: &str, words: &[String]) -> Result<(), String> {
+    match words.first() {
+        None => Err(format!("`{key}` is empty (write the program first)")),
+        Some(program) if program.is_empty() => {
+            Err(format!("the program of `{key}` is empty (write its name)"))
+        }
+        Some(_) => arguments(key, words),
+    }
+}
+
+/// Arguments that a manifest names.
+///
+/// # Errors
+/// If one has a zero byte: it cannot be given to a program.
+pub fn arguments(key: &str, words: &[String]) -> Result<(), String> {
+    match words.iter().any(|word| word.contains('\0')) {
+        true => Err(format!("`{key}` has a zero byte (take it out)")),
+        false => Ok(()),
+    }
+}
+
 /// Shortens serde's list of valid fields to the nearest one.
 ///
 /// The names come from serde's own message, so that no second list of the keys

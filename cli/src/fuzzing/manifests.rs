@@ -5,7 +5,7 @@ use super::edit::edited;
 use crate::profile::Profile;
 use crate::runfile::RunFile;
 use crate::strict;
-use crate::subject::{Lock, check_name, foreign, rust};
+use crate::subject::{Kind, Lock, RustBuild, Subject, check_name, foreign, rust};
 use std::path::Path;
 use wsbench_schema::record::parse_json;
 
@@ -101,24 +101,115 @@ fn cargo_toml(text: &str) {
         Err(error) => assert_one_line(&error),
         Ok(subjects) => {
             assert_eq!(subjects[0].name, "alpha");
+            let again = rust::parse("alpha", Path::new("/nowhere"), &rewritten(text));
+            assert_eq!(format!("{again:?}"), format!("Ok({subjects:?})"));
             for subject in &subjects {
                 // It becomes the name of files.
                 assert_eq!(check_name(&subject.name), Ok(()));
-                drop(subject.settings());
+                let settings = subject.settings();
+                assert!(settings.values().all(|value| !value.contains('\0')));
+                let Kind::Rust(build) = &subject.kind else {
+                    panic!("it is {subject:?}")
+                };
+                let names = [&build.crate_name, &build.role];
+                names
+                    .into_iter()
+                    .flatten()
+                    .for_each(|name| assert_one_line(name));
             }
         }
     }
 }
 
+/// The same, written by a program: order, spacing and quotes differ.
+fn rewritten(text: &str) -> String {
+    let table: toml::Table = toml::from_str(text).expect("it was read before");
+    toml::to_string(&table).expect("a table can be written")
+}
+
 fn bench_toml(text: &str) {
-    if let Err(error) = foreign::parse("beta", Path::new("/nowhere"), text) {
-        assert_one_line(&error);
+    let read = |text: &str| foreign::parse("beta", Path::new("/nowhere"), text);
+    let subject = match read(text) {
+        Err(error) => return assert_one_line(&error),
+        Ok(subject) => subject,
+    };
+    let again = read(&rewritten(text));
+    assert_eq!(format!("{again:?}"), format!("Ok({subject:?})"));
+    let Subject {
+        name,
+        variant: None,
+        kind: Kind::Foreign(manifest),
+        language,
+        ..
+    } = &subject
+    else {
+        panic!("it is {subject:?}")
+    };
+    assert_eq!(check_name(name), Ok(()));
+    assert_one_line(language);
+    let asked = manifest.version_command.as_slice();
+    match &manifest.version {
+        Some(version) => {
+            assert!(asked.is_empty(), "two versions");
+            assert_eq!(&subject.version(), version);
+            assert_one_line(version);
+        }
+        None => assert_eq!(asked.len(), 1),
+    }
+    for command in manifest.build.iter().chain([&manifest.run]).chain(asked) {
+        assert!(!command[0].is_empty(), "a program");
+        assert!(!command.iter().any(|word| word.contains('\0')));
     }
 }
 
 fn lock_file(text: &str) {
-    if let Some(lock) = Lock::parse(text) {
-        lock.has_own("alpha");
+    let Some(lock) = Lock::parse(text) else {
+        return;
+    };
+    let again = Lock::parse(&rewritten(text)).expect("the same, written by a program");
+    let written: toml::Table = toml::from_str(text).expect("it was read before");
+    let packages = written.get("package").and_then(|all| all.as_array());
+    let packages: Vec<_> = packages.into_iter().flatten().collect();
+    let of = |name: &str| {
+        let text = |entry: &toml::Value, key: &str| entry.get(key)?.as_str().map(str::to_owned);
+        let named = packages
+            .iter()
+            .filter(|entry| text(entry, "name").as_deref() == Some(name));
+        let about = named.map(|entry| (text(entry, "version"), entry.get("source").is_some()));
+        about.collect::<Vec<_>>()
+    };
+    let own = of("alpha").iter().any(|(_, has_source)| !has_source);
+    assert_eq!((lock.has_own("alpha"), again.has_own("alpha")), (own, own));
+    for crate_name in [None, Some("tungstenite"), Some("other")] {
+        let build = RustBuild {
+            package: "alpha".into(),
+            crate_name: crate_name.map(str::to_owned),
+            ..RustBuild::default()
+        };
+        let said = lock.version(&build);
+        assert_eq!(again.version(&build), said);
+        assert_one_line(&said);
+        let named = crate_name.unwrap_or("alpha");
+        let said = said.strip_prefix(named).and_then(|s| s.strip_prefix(' '));
+        let said = said.expect("it begins with the name");
+        let versions: Vec<String> = of(named)
+            .into_iter()
+            .filter_map(|(version, _)| version)
+            .collect();
+        // A version may have a plus itself: so what is joined is looked for whole.
+        let of_these = versions
+            .iter()
+            .any(|version| said.contains(version.as_str()));
+        assert!(
+            of_these || said == "(not in Cargo.lock)",
+            "{said}: {versions:?}"
+        );
+        if let [only] = &versions[..] {
+            assert!(
+                said == only || said == "(not in Cargo.lock)",
+                "{said}: {only}"
+            );
+        }
     }
 }
 
@@ -126,6 +217,8 @@ fn profile(text: &str) {
     match Profile::parse("p", text) {
         Err(error) => assert_one_line(&error),
         Ok(profile) => {
+            assert_eq!(Profile::parse("p", &rewritten(text)).as_ref(), Ok(&profile));
+            assert_one_line(&profile.description);
             let loads = profile.loads();
             assert!((1..=Profile::LOADS_MAX).contains(&loads.len()));
             assert!(loads.iter().all(|load| load.validate().is_ok()));
@@ -140,6 +233,8 @@ fn run_file(text: &str) {
     if let Ok(file) = read(text) {
         let back = serde_json::to_string(&file).unwrap_or_default();
         assert_eq!(read(&back).ok().as_ref(), Some(&file));
+        let count = file.ports.count();
+        assert_eq!(file.ports.iter().filter(|port| *port > 0).count(), count);
         file.is_stale();
         file.client_host();
     }

@@ -53,27 +53,31 @@ pub fn read(name: &str, folder: &Path) -> Result<Subject, String> {
 /// # Errors
 /// One line: what is wrong and what to do.
 pub fn parse(name: &str, folder: &Path, text: &str) -> Result<Subject, String> {
+    subject(name, folder, text).map_err(strict::escaped)
+}
+
+fn subject(name: &str, folder: &Path, text: &str) -> Result<Subject, String> {
     let manifest: Manifest = strict::from_toml(text)?;
-    if manifest.run.is_empty() {
-        return Err("`run` is empty (write the server's program first)".into());
-    }
-    if manifest.build.iter().any(Vec::is_empty) {
-        return Err("a command of `build` is empty".into());
+    strict::one_line("language", &manifest.language)?;
+    strict::command("run", &manifest.run)?;
+    for command in &manifest.build {
+        strict::command("build", command)?;
     }
     let omits = Omits::read(&manifest.omits)?;
     match (&manifest.version, &manifest.version_command) {
         (None, None) => Err("neither `version` nor `version-command` is there".into()),
         (Some(_), Some(_)) => Err("both `version` and `version-command` are there".into()),
-        (_, Some(command)) if command.is_empty() => Err("`version-command` is empty".into()),
-        _ => Ok(Subject {
-            name: name.to_owned(),
-            variant: None,
-            folder: folder.to_owned(),
-            language: manifest.language.clone(),
-            kind: Kind::Foreign(manifest),
-            omits,
-        }),
-    }
+        (Some(version), None) => strict::one_line("version", version),
+        (None, Some(command)) => strict::command("version-command", command),
+    }?;
+    Ok(Subject {
+        name: name.to_owned(),
+        variant: None,
+        folder: folder.to_owned(),
+        language: manifest.language.clone(),
+        kind: Kind::Foreign(manifest),
+        omits,
+    })
 }
 
 impl Manifest {
@@ -122,7 +126,7 @@ mod tests {
     use super::super::testing::Project;
     use super::*;
 
-    fn subject(text: &str) -> Result<Subject, String> {
+    fn read_manifest(text: &str) -> Result<Subject, String> {
         let project = Project::new();
         project.write("frameworks/foreign/beta/bench.toml", text);
         let folder = project.root.frameworks().join("foreign/beta");
@@ -139,7 +143,7 @@ mod tests {
             ),
             (
                 "language = \"go\"\nversion = \"1\"\nrun = []\n",
-                "bench.toml: `run` is empty (write the server's program first)",
+                "bench.toml: `run` is empty (write the program first)",
             ),
             (
                 "language = \"go\"\nrun = [\"x\"]\n",
@@ -151,16 +155,32 @@ mod tests {
             ),
             (
                 "language = \"go\"\nversion = \"1\"\nbuild = [[]]\nrun = [\"x\"]\n",
-                "bench.toml: a command of `build` is empty",
+                "bench.toml: `build` is empty (write the program first)",
+            ),
+            (
+                "language = \"go\"\nversion = \"1\"\nrun = [\"\"]\n",
+                "bench.toml: the program of `run` is empty (write its name)",
+            ),
+            (
+                "language = \"go\"\nversion = \"1\"\nrun = [\"x\", \"a\\u0000\"]\n",
+                "bench.toml: `run` has a zero byte (take it out)",
+            ),
+            (
+                "language = \"go\"\nversion = \"1\\n2\"\nrun = [\"x\"]\n",
+                "bench.toml: `version` is \"1\\n2\" (write one line of text without control characters)",
+            ),
+            (
+                "language = \"\"\nversion = \"1\"\nrun = [\"x\"]\n",
+                "bench.toml: `language` is \"\" (write one line of text without control characters)",
             ),
             (
                 "language = \"go\"\nversion = \"1\"\nrun = [\"x\"]\nomits = [\"echo\"]\n",
                 "bench.toml: `omits` has `echo`, and `text of 0 bytes` of it is a must (only should and note can be left out)",
             ),
         ] {
-            assert_eq!(subject(text).unwrap_err(), expected);
+            assert_eq!(read_manifest(text).unwrap_err(), expected);
         }
-        let missing = subject("version = \"1\"\nrun = [\"x\"]\n").unwrap_err();
+        let missing = read_manifest("version = \"1\"\nrun = [\"x\"]\n").unwrap_err();
         assert!(missing.ends_with("missing field `language`"), "{missing}");
     }
 
@@ -168,7 +188,7 @@ mod tests {
     fn the_version_is_asked_for_and_a_failure_is_told() {
         let with = |command: &str| {
             let text = format!("language = \"sh\"\nversion-command = {command}\nrun = [\"sh\"]\n");
-            let mut subject = subject(&text).unwrap();
+            let mut subject = read_manifest(&text).unwrap();
             // The project of `subject` is gone, and a command runs in the folder.
             subject.folder = std::env::temp_dir();
             subject.version()
@@ -181,7 +201,7 @@ mod tests {
     #[test]
     fn a_missing_program_is_named() {
         let text = "language = \"x\"\nversion = \"1\"\nneeds = [\"sh\", \"no-such-program\"]\nrun = [\"sh\"]\n";
-        let subject = subject(text).unwrap();
+        let subject = read_manifest(text).unwrap();
         let Kind::Foreign(manifest) = &subject.kind else {
             panic!("not foreign")
         };

@@ -29,7 +29,13 @@ impl Lock {
 
     /// From the text of a lock file.
     pub fn parse(text: &str) -> Option<Self> {
-        toml::from_str(text).ok()
+        let lock: Self = toml::from_str(text).ok()?;
+        // They stand in tables; cargo writes no others.
+        let shown = |entry: &Package| {
+            strict::one_line("name", &entry.name).is_ok()
+                && strict::one_line("version", &entry.version).is_ok()
+        };
+        lock.packages.iter().all(shown).then_some(lock)
     }
 
     /// Whether the package of the folder itself is in it.
@@ -37,9 +43,38 @@ impl Lock {
         self.own(package).is_some()
     }
 
+    fn has(&self, name: &str, version: &str) -> bool {
+        let mut packages = self.packages.iter();
+        packages.any(|entry| entry.name == name && entry.version == version)
+    }
+
     fn own(&self, package: &str) -> Option<&Package> {
         let mut packages = self.packages.iter();
         packages.find(|entry| entry.name == package && entry.source.is_none())
+    }
+
+    /// See [`super::Subject::version`].
+    pub fn version(&self, build: &RustBuild) -> String {
+        let package = &build.package;
+        let named = named(build);
+        // A crate is written with `-` or `_`, and a folder after it with either.
+        let spellings = [
+            named.clone(),
+            named.replace('_', "-"),
+            named.replace('-', "_"),
+        ];
+        for name in spellings {
+            if let Some(version) = self.version_of(&name, package) {
+                return format!("{name} {version}");
+            }
+        }
+        if build.crate_name.is_some() {
+            return format!("{named} (not in Cargo.lock)");
+        }
+        match self.own(package) {
+            Some(own) => format!("{package} {}", own.version),
+            None => format!("{package} (not in Cargo.lock)"),
+        }
     }
 
     /// The crate's version: the one that the package itself depends on, if the
@@ -56,8 +91,9 @@ impl Lock {
         // Cargo writes "name version" where the name alone would be ambiguous.
         let own = self.own(package)?.dependencies.iter();
         own.filter_map(|text| text.strip_prefix(crate_name)?.strip_prefix(' '))
-            .map(|rest| rest.split(' ').next().unwrap_or(rest).to_owned())
-            .next()
+            .map(|rest| rest.split(' ').next().unwrap_or(rest))
+            .find(|version| self.has(crate_name, version))
+            .map(str::to_owned)
             .or_else(|| {
                 let all: Vec<_> = versions
                     .iter()
@@ -70,29 +106,14 @@ impl Lock {
 
 /// See [`super::Subject::version`].
 pub fn version(folder: &Path, build: &RustBuild) -> String {
-    let package = &build.package;
-    let named = build.crate_name.as_ref().unwrap_or(package);
-    let Some(lock) = Lock::read(folder) else {
-        return format!("{named} (no Cargo.lock)");
-    };
-    // A crate is written with `-` or `_`, and a folder after it with either.
-    let spellings = [
-        named.clone(),
-        named.replace('_', "-"),
-        named.replace('-', "_"),
-    ];
-    for name in spellings {
-        if let Some(version) = lock.version_of(&name, package) {
-            return format!("{name} {version}");
-        }
+    match Lock::read(folder) {
+        Some(lock) => lock.version(build),
+        None => format!("{} (no Cargo.lock)", named(build)),
     }
-    if build.crate_name.is_some() {
-        return format!("{named} (not in Cargo.lock)");
-    }
-    match lock.own(package) {
-        Some(own) => format!("{package} {}", own.version),
-        None => format!("{package} (not in Cargo.lock)"),
-    }
+}
+
+fn named(build: &RustBuild) -> &String {
+    build.crate_name.as_ref().unwrap_or(&build.package)
 }
 
 #[cfg(test)]
@@ -133,6 +154,18 @@ mod tests {
         assert_eq!(version_in("", None), "my_crate (not in Cargo.lock)");
         let missing = version(Path::new("/nowhere"), &RustBuild::default());
         assert_eq!(missing, " (no Cargo.lock)");
+    }
+
+    #[test]
+    fn a_version_is_one_of_the_packages_and_one_line() {
+        let both = entry("axum", "0.7.9", SOURCE) + &entry("axum", "0.8.9", SOURCE);
+        let direct = entry("my_crate", "0.1.0", "dependencies = [\"axum 0.1.1\"]");
+        assert_eq!(
+            version_in(&(direct + &both), Some("axum")),
+            "axum 0.7.9+0.8.9"
+        );
+        let broken = entry("axum", "1\\n2", SOURCE);
+        assert_eq!(version_in(&broken, Some("axum")), "axum (no Cargo.lock)");
     }
 
     #[test]

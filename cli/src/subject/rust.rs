@@ -75,6 +75,10 @@ pub fn read(name: &str, folder: &Path) -> Result<Vec<Subject>, String> {
 /// # Errors
 /// One line: what is wrong and what to do.
 pub fn parse(name: &str, folder: &Path, text: &str) -> Result<Vec<Subject>, String> {
+    subjects(name, folder, text).map_err(strict::escaped)
+}
+
+fn subjects(name: &str, folder: &Path, text: &str) -> Result<Vec<Subject>, String> {
     let CargoToml { package } = strict::from_toml(text)?;
     if package.name != name {
         let has = &package.name;
@@ -92,6 +96,16 @@ pub fn parse(name: &str, folder: &Path, text: &str) -> Result<Vec<Subject>, Stri
         ));
     }
     let manifest = package.metadata.wsbench;
+    for (key, value) in [("crate", &manifest.crate_name), ("role", &manifest.role)] {
+        value
+            .iter()
+            .try_for_each(|value| strict::one_line(key, value))?;
+    }
+    strict::arguments("args", &manifest.args)?;
+    for variant in &manifest.variants {
+        strict::arguments("args", &variant.args)?;
+        strict::arguments("features", &variant.features)?;
+    }
     let omits = Omits::read(&manifest.omits)?;
     let base = RustBuild {
         package: name.to_owned(),
@@ -198,12 +212,26 @@ mod tests {
             "Cargo.toml: unknown table `package.metadata.wsbnch` (did you mean `wsbench`?)"
         );
         assert_eq!(
+            error("[package.metadata.wsbench]\ncrate = \"a\\nb\"\n"),
+            "Cargo.toml: `crate` is \"a\\nb\" (write one line of text without control characters)"
+        );
+        assert_eq!(
+            error(
+                "[package.metadata.wsbench]\nvariants = [{ name = \"b\", args = [\"\\u0000\"] }]\n"
+            ),
+            "Cargo.toml: `args` has a zero byte (take it out)"
+        );
+        assert_eq!(
             error("[package.metadata.wsbench]\nvariants = [{ name = \"B c\" }]\n"),
             "Cargo.toml: variant name `B c` has characters other than a-z, 0-9, _ and -"
         );
         assert_eq!(
             error("[package.metadata.wsbench]\nvariants = [{ name = \"b\" }, { name = \"b\" }]\n"),
             "Cargo.toml: two variants are named `b`"
+        );
+        assert_eq!(
+            error("[package.metadata.wsbench]\nvariants = [{ name = \"b\\n\\u001bc\" }]\n"),
+            "Cargo.toml: variant name `b\\n\\u{1b}c` has characters other than a-z, 0-9, _ and -"
         );
         assert_eq!(
             error("[package.metadata.wsbench]\nomits = [\"echo/text of 1 bytes\"]\n"),
