@@ -2,11 +2,15 @@
 //! and is over when the last is done. Speaks the protocol of
 //! `wsbench_schema::wire`; knows nothing of servers, records or terminals.
 
+mod halted;
 mod process;
+mod silence;
 
 use crate::lines::shown;
+pub use halted::Rest;
 use process::{Line, Process};
 use rustix::time::{ClockId, clock_gettime};
+use silence::Silence;
 use std::io::{self, Write as _};
 use std::ops::ControlFlow;
 use std::os::unix::process::CommandExt as _;
@@ -37,6 +41,8 @@ pub struct Patience {
     pub within: Duration,
     /// From `stop` to its exit: a million connections take seconds to close.
     pub stop: Duration,
+    /// From `stop` in the midst of a phase to what was measured of it.
+    pub give_up: Duration,
 }
 
 impl Default for Patience {
@@ -45,6 +51,7 @@ impl Default for Patience {
             between: Duration::from_secs(60),
             within: Duration::from_secs(30),
             stop: Duration::from_secs(30),
+            give_up: Duration::from_secs(10),
         }
     }
 }
@@ -78,6 +85,10 @@ pub struct Clients {
     events: Receiver<(usize, Line)>,
     patience: Patience,
     began_ns: Option<u64>,
+    /// Of the last phase, one for each process that has told its own.
+    reports: Vec<Option<PhaseReport>>,
+    /// How far each has come in it.
+    shares: Vec<Option<Progress>>,
 }
 
 /// This program as a client process, even if it was built anew meanwhile.
@@ -101,6 +112,8 @@ impl Clients {
             events,
             patience,
             began_ns: None,
+            reports: Vec::new(),
+            shares: Vec::new(),
         };
         let count = commands.len();
         for (index, (command, log)) in commands.into_iter().enumerate() {
@@ -195,39 +208,39 @@ impl Clients {
         let lead_ns = STEP_LEAD_NS + STEP_LEAD_EACH_NS * self.processes.len() as u64;
         let at_ns = in_step.then(|| monotonic_ns() + lead_ns);
         self.began_ns = at_ns;
+        self.reports = vec![None; self.processes.len()];
+        self.shares = vec![None; self.processes.len()];
         for index in 0..self.processes.len() {
             self.send(index, &ClientCommand::Go { phase, at_ns })?;
         }
-        let mut reports: Vec<Option<PhaseReport>> = vec![None; self.processes.len()];
-        let mut shares: Vec<Option<Progress>> = vec![None; self.processes.len()];
         let mut told: Option<Instant> = None;
         self.expect_all();
         while self.any_pending() {
             let (index, event) = self.event(self.patience.within, watch)?;
             match event {
                 ClientEvent::Progress(share) if share.phase == phase => {
-                    shares[index] = Some(share);
+                    self.shares[index] = Some(share);
                     // Each tells its own about once a second.
                     let is_due = told.is_none_or(|told| told.elapsed() >= TELL);
-                    if !in_step || (is_due && shares.iter().all(Option::is_some)) {
+                    if !in_step || (is_due && self.shares.iter().all(Option::is_some)) {
                         told = Some(Instant::now());
-                        progress(sum(phase, &shares));
+                        progress(sum(phase, &self.shares));
                     }
                 }
                 ClientEvent::Done {
                     phase: ended,
                     report,
                 } if ended == phase => {
-                    reports[index] = Some(*report);
+                    self.reports[index] = Some(*report);
                     self.processes[index].pending = false;
                 }
                 other => return Err(self.fault(index, &other)),
             }
         }
         if in_step {
-            progress(sum(phase, &shares));
+            progress(sum(phase, &self.shares));
         }
-        Ok(reports.into_iter().flatten().collect())
+        Ok(self.reports.drain(..).flatten().collect())
     }
 
     /// Lets the clients close their connections and exit; ends those that do not.
@@ -247,7 +260,7 @@ impl Clients {
     fn expect_all(&mut self) {
         for process in &mut self.processes {
             process.pending = true;
-            process.heard = Instant::now();
+            process.silence = Silence::broken();
         }
     }
 
@@ -255,18 +268,17 @@ impl Clients {
         self.processes.iter().any(|process| process.pending)
     }
 
-    fn send(&mut self, index: usize, command: &ClientCommand) -> Result<(), Halt> {
-        let process = &mut self.processes[index];
-        let mut line = serde_json::to_vec(command)
-            .map_err(|error| Halt::Client(format!("cannot write a command: {error}")))?;
+    fn write(&mut self, index: usize, command: &ClientCommand) -> io::Result<()> {
+        let mut line = serde_json::to_vec(command)?;
         line.push(b'\n');
-        let written = process
-            .stdin
-            .as_mut()
-            .map_or(Err(io::ErrorKind::BrokenPipe.into()), |stdin| {
-                stdin.write_all(&line)
-            });
-        match written {
+        match &mut self.processes[index].stdin {
+            Some(stdin) => stdin.write_all(&line),
+            None => Err(io::ErrorKind::BrokenPipe.into()),
+        }
+    }
+
+    fn send(&mut self, index: usize, command: &ClientCommand) -> Result<(), Halt> {
+        match self.write(index, command) {
             Ok(()) => Ok(()),
             // What it said before it left is a better reason than a broken pipe.
             Err(error) => Err(Halt::Client(self.last_words(index).unwrap_or_else(|| {
@@ -319,10 +331,16 @@ impl Clients {
             if let Some(found) = self.unheard() {
                 return Ok(found);
             }
-            match self.events.recv_timeout(TICK) {
+            let asked = Instant::now();
+            let heard = self.events.recv_timeout(TICK);
+            let turn = asked.elapsed();
+            for process in &mut self.processes {
+                process.silence.go_on(turn);
+            }
+            match heard {
                 Ok((index, Line::Event(event))) => {
                     let process = &mut self.processes[index];
-                    process.heard = Instant::now();
+                    process.silence = Silence::broken();
                     process.unheard.push_back(event);
                     continue;
                 }
@@ -340,13 +358,14 @@ impl Clients {
                     return Err(Halt::Client("no client process is left".into()));
                 }
             }
-            let hung = |process: &&Process| process.pending && process.heard.elapsed() > silence;
+            let hung = |process: &&Process| process.pending && process.silence.exceeds(silence);
             if let Some(process) = self.processes.iter().find(hung) {
                 return Err(Halt::Client(format!(
-                    "{} said nothing for {} s{}",
+                    "{} said nothing for {} s{}{}",
                     process.name,
                     silence.as_secs_f32(),
                     process.log_line(),
+                    process.silence.excuse(),
                 )));
             }
         }

@@ -14,7 +14,7 @@ use wsbench_schema::metric::{
     CLIENT_CPU, CLIENT_CPUS, CONCURRENCY, CONNECTIONS, DIAL_LATENCY, ECHO_LATENCY, FAILED,
     NOT_SENT, PLANNED, SENT, SERVER_PROCESSES, SUCCEEDED,
 };
-use wsbench_schema::{Phase, PortRange, decode_histogram, metric};
+use wsbench_schema::{Phase, PortRange, TrialRecord, decode_histogram, metric};
 
 const BOUND: Duration = Duration::from_secs(60);
 const REAPED: Duration = Duration::from_secs(5);
@@ -123,6 +123,21 @@ fn one_killed_process_of_several_is_the_trials_failure_with_its_number() {
     };
     assert!(is_named(server, "server", 3), "{server}");
     assert!(is_named(client, "client", 2), "{client}");
+    // What the clients saw of the dying server is kept; of a dead client nothing is.
+    // On a busy machine it may not have come as far as the echoes.
+    let counted = |record: &TrialRecord| {
+        let count = |name| record.metric(Phase::Echo, name);
+        (count(SUCCEEDED), count(FAILED))
+    };
+    if failure(&records[0]).0 == "echo" {
+        let (Some(succeeded), Some(failed)) = counted(&records[0]) else {
+            panic!("nothing of it is kept: {server}");
+        };
+        let expected = format!("; until then {succeeded} echoes right, {failed} failed");
+        assert!(server.contains(&expected), "{server}");
+    }
+    assert_eq!(counted(&records[1]), (None, None), "{client}");
+    assert!(!client.contains("until then"), "{client}");
     expect_nothing_left(&project, REAPED);
 }
 

@@ -1,6 +1,7 @@
 //! One client process: started on its CPUs, bound to the life of its parent,
 //! its lines turned into events, its leaving described.
 
+use super::silence::Silence;
 use crate::lines::lines;
 use crate::{cpus, process};
 use anyhow::Context as _;
@@ -26,8 +27,8 @@ pub struct Process {
     pub stdin: Option<ChildStdin>,
     log: PathBuf,
     log_start: u64,
-    /// When it last said something, or was last told something.
-    pub heard: Instant,
+    /// Since it last said something, or was last told something.
+    pub silence: Silence,
     /// What it said and nobody took note of yet.
     pub unheard: VecDeque<ClientEvent>,
     /// Whether something is expected of it.
@@ -98,7 +99,7 @@ impl Process {
             stdin,
             log: log.into(),
             log_start,
-            heard: Instant::now(),
+            silence: Silence::broken(),
             unheard: VecDeque::new(),
             pending: false,
         })

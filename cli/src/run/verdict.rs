@@ -38,7 +38,7 @@ pub fn nothing_succeeded(phase: Phase, report: &PhaseReport) -> Option<String> {
 }
 
 /// `timed_out 3`, the commonest first, from names without the phase.
-fn causes<'a>(metrics: impl Iterator<Item = (&'a String, &'a u64)>) -> Vec<String> {
+pub fn causes<'a>(metrics: impl Iterator<Item = (&'a String, &'a u64)>) -> Vec<String> {
     let mut causes: Vec<(&str, u64)> = metrics
         .filter_map(|(name, count)| {
             let cause = name.strip_prefix("failed_")?.strip_suffix("_count")?;

@@ -34,6 +34,8 @@ fn a_server_that_dies_is_a_failed_row_and_the_next_is_measured() {
     // Three others were read before the last one was written.
     let answered = figure(&mortal, Phase::Echo, SUCCEEDED);
     assert!((997..=1000).contains(&answered), "{answered}");
+    let counted = format!("; until then {answered} echoes right, ");
+    assert!(reason.contains(&counted), "{reason}");
     let good = record(&project, "good");
     assert_eq!(good.outcome, Outcome::Completed);
     assert_eq!(figure(&good, Phase::Echo, SUCCEEDED), 5000);

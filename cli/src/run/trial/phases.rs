@@ -1,9 +1,9 @@
 //! The phases of one trial: ready, edge, go, done, edge, recorded.
 
 use super::{Bench, HOST, Job, Steps, Stop};
-use crate::driver::{Clients, Halt};
+use crate::driver::{Clients, Halt, Rest};
 use crate::observe::{LocalObserver, Observer};
-use crate::progress::Meter;
+use crate::progress::{Meter, note};
 use crate::run::footprint;
 use crate::run::verdict;
 use crate::server::{Server, Servers};
@@ -95,22 +95,87 @@ impl Phases<'_> {
         begin.at_ns = begin
             .at_ns
             .max(self.clients.began_in_step_ns().unwrap_or(0));
-        let reports = self.settle(phase, done)?;
-        let report = PhaseReport::merge(&reports)
-            .map_err(|error| Stop::failed(phase.name(), &error.to_string()))?;
-        self.steps.current.add_client(phase, &report);
+        let report = match done {
+            Ok(reports) => self.measured(phase, &reports)?,
+            Err(halt) => {
+                drop(meter);
+                return Err(self.given_up(phase, halt));
+            }
+        };
         let count = |name: &str| report.metrics.get(name).copied();
         meter.finish(count(metric::SUCCEEDED), count(metric::FAILED).unwrap_or(0));
         // A dead server has no edge; that it died is the better reason.
-        self.alive(phase)?;
+        self.alive(phase)
+            .map_err(|stop| and(stop, &counts(phase, &report)))?;
         let (end, samples) = end.map_err(|error| self.unobserved(phase, &error))?;
         self.steps.current.add_server(phase, &begin, &end, &samples);
         let record = &mut self.steps.current;
         record.server_processes = record.server_processes.max(end.processes);
         match verdict::nothing_succeeded(phase, &report) {
-            Some(reason) => Err(Stop::failed(phase.name(), &reason)),
+            Some(reason) => {
+                let connections = record.load.connections;
+                let few = few_left(phase, &report, connections).unwrap_or_default();
+                Err(Stop::failed(phase.name(), &format!("{reason}{few}")))
+            }
             None => Ok(()),
         }
+    }
+
+    /// Of all clients together, recorded.
+    fn measured(&mut self, phase: Phase, reports: &[PhaseReport]) -> Result<PhaseReport, Stop> {
+        let report = PhaseReport::merge(reports)
+            .map_err(|error| Stop::failed(phase.name(), &error.to_string()))?;
+        self.steps.current.add_client(phase, &report);
+        Ok(report)
+    }
+
+    /// Why a phase was not measured to its end. What was measured until then is
+    /// recorded if it is the whole, and told in either case.
+    fn given_up(&mut self, phase: Phase, halt: Halt) -> Stop {
+        let is_clients_fault = matches!(halt, Halt::Client(_));
+        let stop = match self.settle::<()>(phase, Err(halt)) {
+            Err(stop @ Stop::Failed { .. }) => stop,
+            Err(stop) => {
+                // Half a trial is none, and who wants to stop is not kept waiting.
+                if let Some(told) = self.last_told(phase) {
+                    note(format_args!("{}: stopped in {phase}{told}", self.job.title));
+                }
+                return stop;
+            }
+            Ok(()) => Stop::failed(phase.name(), "given up"),
+        };
+        let rest = match is_clients_fault {
+            true => Rest::Lost,
+            false => {
+                let interrupt = self.bench.interrupt;
+                let mut watch = || match interrupt.pressed() {
+                    true => ControlFlow::Break(()),
+                    false => ControlFlow::Continue(()),
+                };
+                self.clients.give_up(phase, &mut watch)
+            }
+        };
+        match rest {
+            Rest::Whole(reports) => match self.measured(phase, &reports) {
+                Ok(report) => and(stop, &counts(phase, &report)),
+                Err(unfit) => unfit,
+            },
+            Rest::Lost => match self.last_told(phase) {
+                Some(told) => and(
+                    stop,
+                    &format!("; what was measured of {phase} is lost{told}"),
+                ),
+                None => stop,
+            },
+            Rest::Abandoned => Stop::Interrupted,
+        }
+    }
+
+    /// ` (1200 right and 3 failed when last told)`, if anything had happened.
+    fn last_told(&self, phase: Phase) -> Option<String> {
+        let told = self.clients.last_told(phase)?;
+        let (done, failed) = (told.done, told.failed);
+        (done + failed > 0).then(|| format!(" ({done} right and {failed} failed when last told)"))
     }
 
     /// Why a wait for the client ended, seen from the trial.
@@ -148,6 +213,46 @@ impl Phases<'_> {
             Ok(()) => Stop::error(phase.name(), error),
         }
     }
+}
+
+/// The reason of a failure, with more behind it.
+fn and(stop: Stop, more: &str) -> Stop {
+    match stop {
+        Stop::Failed { stage, reason } => Stop::Failed {
+            stage,
+            reason: format!("{reason}{more}"),
+        },
+        other => other,
+    }
+}
+
+/// `; until then 1200 echoes right, 3 failed (reset 3)`, of a phase that a
+/// dying server or lack of memory ended.
+fn counts(phase: Phase, report: &PhaseReport) -> String {
+    let count = |name: &str| report.metrics.get(name).copied().unwrap_or(0);
+    let what = match phase {
+        Phase::Connect => "connections opened",
+        Phase::Warmup | Phase::Echo => "echoes right",
+        Phase::Rate => "messages right",
+    };
+    let (succeeded, failed) = (count(metric::SUCCEEDED), count(metric::FAILED));
+    let causes = verdict::causes(report.metrics.iter());
+    let causes = match causes.is_empty() {
+        true => String::new(),
+        false => format!(" ({})", causes.join(", ")),
+    };
+    format!("; until then {succeeded} {what}, {failed} failed{causes}")
+}
+
+/// `; only 1 of 2000 connections was left`, of a phase that began with fewer
+/// connections than the load has.
+fn few_left(phase: Phase, report: &PhaseReport, connections: u32) -> Option<String> {
+    let left = *report.metrics.get(metric::CONNECTIONS)?;
+    let is_few = phase != Phase::Connect && (1..u64::from(connections)).contains(&left);
+    is_few.then(|| {
+        let were = if left == 1 { "was" } else { "were" };
+        format!("; only {left} of {connections} connections {were} left")
+    })
 }
 
 /// Goes on while the user wants to, memory is left, and all server processes live, or one
@@ -230,6 +335,59 @@ pub fn exited(server: &mut Server) -> Option<String> {
 mod tests {
     use super::*;
     use std::thread;
+
+    fn report(metrics: &[(String, u64)]) -> PhaseReport {
+        PhaseReport {
+            metrics: metrics.iter().cloned().collect(),
+            ..PhaseReport::default()
+        }
+    }
+
+    #[test]
+    fn what_was_counted_until_a_phase_was_given_up_stands_in_the_reason() {
+        let counted = report(&[
+            (metric::SUCCEEDED.into(), 1_234_567),
+            (metric::FAILED.into(), 703),
+            (metric::failed_by("reset"), 700),
+            (metric::failed_by("closed"), 3),
+        ]);
+        let died = Stop::failed("echo", "server process 2 of 3 died during echo");
+        let Stop::Failed { stage, reason } = and(died, &counts(Phase::Echo, &counted)) else {
+            panic!("it failed");
+        };
+        assert_eq!(stage, "echo");
+        assert_eq!(
+            reason,
+            "server process 2 of 3 died during echo; \
+             until then 1234567 echoes right, 703 failed (reset 700, closed 3)"
+        );
+        let nothing = counts(Phase::Connect, &report(&[]));
+        assert_eq!(nothing, "; until then 0 connections opened, 0 failed");
+    }
+
+    #[test]
+    fn a_phase_that_few_connections_were_left_for_says_how_many() {
+        let left = |left| report(&[(metric::CONNECTIONS.into(), left)]);
+        for (phase, connections, expected) in [
+            (
+                Phase::Rate,
+                1,
+                Some("; only 1 of 2000 connections was left"),
+            ),
+            (
+                Phase::Echo,
+                1999,
+                Some("; only 1999 of 2000 connections were left"),
+            ),
+            (Phase::Rate, 2000, None),
+            // Has its own reason.
+            (Phase::Rate, 0, None),
+            (Phase::Connect, 1, None),
+        ] {
+            let few = few_left(phase, &left(connections), 2000);
+            assert_eq!(few.as_deref(), expected, "{phase} {connections}");
+        }
+    }
 
     #[test]
     fn a_trial_ends_before_the_memory_does_and_says_why() {
