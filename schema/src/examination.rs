@@ -45,10 +45,12 @@ pub struct Finding {
     pub verdict: Verdict,
     /// In words: `a binary message of 125 bytes as it was sent`.
     pub expected: String,
-    /// In words, what came instead; only of a failure.
+    /// In words, what came: [`Finding::AS_EXPECTED`], or what came instead. `None` if
+    /// it was not asked.
     pub seen: Option<String>,
-    /// The bytes that were sent in hexadecimal, shortened in the middle and with
-    /// their number: `81 85 .. (131 bytes)`. `None` if nothing was sent.
+    /// The bytes that were sent on the last connection, in hexadecimal with their
+    /// number, without the middle of many: `81 85 .. 20 (831 bytes)`. `None` if
+    /// nothing was sent.
     pub sent: Option<String>,
 }
 
@@ -70,7 +72,14 @@ pub struct Examination {
     pub findings: Vec<Finding>,
 }
 
+/// Bytes that a line shows of the beginning and of the end of what was sent.
+const LINE_HEAD_BYTES: usize = 24;
+const LINE_TAIL_BYTES: usize = 8;
+
 impl Finding {
+    /// What is seen of a case that passed.
+    pub const AS_EXPECTED: &str = "as expected";
+
     /// Whether it is not as expected.
     #[must_use]
     pub fn is_failure(&self) -> bool {
@@ -96,10 +105,24 @@ impl Finding {
             line.push_str(&format!("; saw {seen}"));
         }
         if let Some(sent) = &self.sent {
-            line.push_str(&format!("; sent {sent}"));
+            line.push_str(&format!("; sent {}", shortened(sent)));
         }
         line
     }
+}
+
+/// [`Finding::sent`] for a line.
+fn shortened(sent: &str) -> String {
+    let Some((bytes, count)) = sent.rsplit_once(" (") else {
+        return sent.to_owned();
+    };
+    let bytes: Vec<&str> = bytes.split(' ').collect();
+    if bytes.len() <= LINE_HEAD_BYTES + LINE_TAIL_BYTES {
+        return sent.to_owned();
+    }
+    let head = bytes[..LINE_HEAD_BYTES].join(" ");
+    let tail = bytes[bytes.len() - LINE_TAIL_BYTES..].join(" ");
+    format!("{head} .. {tail} ({count}")
 }
 
 impl Examination {
@@ -308,6 +331,22 @@ mod tests {
         let line = "echo/one: expected yes; saw no; sent 81 80 (2 bytes)";
         assert_eq!(first.line(), line);
         assert_eq!(examination(&[(Must, Pass)]).first_failure(), None);
+    }
+
+    #[test]
+    fn a_line_shows_the_ends_of_what_was_sent() {
+        let hex = |bytes: std::ops::Range<u32>| {
+            let bytes: Vec<String> = bytes.map(|byte| format!("{byte:02x}")).collect();
+            bytes.join(" ")
+        };
+        let whole = format!("{} (32 bytes)", hex(0..32));
+        assert_eq!(shortened(&whole), whole);
+        let cut = format!("{} .. {} (100 bytes)", hex(0..24), hex(92..100));
+        assert_eq!(shortened(&format!("{} (100 bytes)", hex(0..100))), cut);
+        let kept = format!("{} .. {} (100 bytes)", hex(0..60), hex(70..100));
+        assert_eq!(shortened(&kept), cut);
+        assert_eq!(shortened(&cut), cut);
+        assert_eq!(shortened("other words"), "other words");
     }
 
     #[test]

@@ -1,5 +1,5 @@
 //! Asks the cases, in two passes and a last word: on a loaded machine a right
-//! server may be late, so what ends by silence is asked again.
+//! server may be late, so what ends by silence or is not done in time is asked again.
 
 use super::case::{Case, Wrong};
 use super::connection::{Patience, Peer};
@@ -20,12 +20,14 @@ pub struct Limits {
     /// Silence that ends a case of the second pass, in which all that is left is
     /// asked side by side.
     pub long_silence: Duration,
-    /// The second pass ends by then, even if a server never stops sending.
-    pub second_pass: Duration,
+    /// Both passes together end by then, from the beginning of the first, even if a
+    /// server never stops sending.
+    pub both_passes: Duration,
     /// So few musts that are late in both passes are asked a last time, each
-    /// alone and for so long: nobody is refused for a busy machine. A server that
-    /// is silent by nature is late more often.
+    /// alone, for so long a silence and for so long in all: nobody is refused for a
+    /// busy machine. A server that is silent by nature is late more often.
     pub last_most: usize,
+    pub last_silence: Duration,
     pub last: Duration,
 }
 
@@ -36,8 +38,9 @@ impl Default for Limits {
             first_pass: Duration::from_secs(6),
             late_most: 8,
             long_silence: Duration::from_secs(2),
-            second_pass: Duration::from_secs(8),
+            both_passes: Duration::from_secs(10),
             last_most: 3,
+            last_silence: Duration::from_secs(8),
             last: Duration::from_secs(10),
         }
     }
@@ -55,7 +58,8 @@ pub fn all(
         .iter()
         .map(|case| omits.has(case).then(|| finding(case, Verdict::Omitted)))
         .collect();
-    let end = Instant::now() + limits.first_pass;
+    let begin = Instant::now();
+    let end = begin + limits.first_pass;
     let patience = Patience {
         silence: limits.silence,
         end,
@@ -73,7 +77,7 @@ pub fn all(
     }
     let patience = Patience {
         silence: limits.long_silence,
-        end: Instant::now() + limits.second_pass,
+        end: begin + limits.both_passes,
     };
     let mut findings: Vec<(Finding, bool)> = thread::scope(|scope| {
         let left = cases.iter().zip(findings);
@@ -88,7 +92,8 @@ pub fn all(
                 Asked::Found(found) => (found, false),
                 Asked::Again(thread) => thread.join().unwrap_or_else(|_| {
                     // Nothing that a server does may lead there.
-                    (failed(case, "a fault of the examiner".into(), None), false)
+                    let seen = "a fault of the examiner".to_owned();
+                    (self::asked(case, Verdict::Fail, seen, None), false)
                 }),
             }
         });
@@ -103,7 +108,7 @@ pub fn all(
         for (case, (found, late)) in cases.iter().zip(&mut findings) {
             if *late && case.level == Level::Must {
                 let patience = Patience {
-                    silence: limits.last,
+                    silence: limits.last_silence,
                     end: Instant::now() + limits.last,
                 };
                 *found = ask(addr, path, case, patience).0;
@@ -119,20 +124,23 @@ enum Asked<'scope> {
     Again(ScopedJoinHandle<'scope, (Finding, bool)>),
 }
 
-/// The finding, and whether the case ended by silence.
+/// The finding, and whether the case ended by silence or with its time.
 fn ask(addr: SocketAddr, path: &str, case: &Case, patience: Patience) -> (Finding, bool) {
     let peer = Peer::new(addr, path, patience);
     match (case.ask)(&peer) {
-        Ok(()) => (finding(case, Verdict::Pass), false),
-        Err(Wrong { seen, late }) => (failed(case, seen, peer.sent()), late),
+        Ok(()) => {
+            let seen = Finding::AS_EXPECTED.to_owned();
+            (asked(case, Verdict::Pass, seen, peer.sent()), false)
+        }
+        Err(Wrong { seen, late }) => (asked(case, Verdict::Fail, seen, peer.sent()), late),
     }
 }
 
-fn failed(case: &Case, seen: String, sent: Option<String>) -> Finding {
+fn asked(case: &Case, verdict: Verdict, seen: String, sent: Option<String>) -> Finding {
     Finding {
         seen: Some(seen),
         sent,
-        ..finding(case, Verdict::Fail)
+        ..finding(case, verdict)
     }
 }
 

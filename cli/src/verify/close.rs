@@ -262,10 +262,6 @@ fn freed(peer: &Peer<'_>, local: SocketAddr) -> Outcome {
         let held = sockets::is_held(port, local);
         held.map_err(|error| Wrong::new(format!("the examiner cannot look: {error:#}")))
     };
-    match peer.wait_until(|| Ok(!held()?))? {
-        true => Ok(()),
-        false => Err(Wrong::late(
-            "a socket that the server still holds (CLOSE_WAIT)",
-        )),
-    }
+    let seen = "a socket that the server still holds (CLOSE_WAIT)";
+    peer.wait_until(seen, || Ok(!held()?))
 }

@@ -55,8 +55,9 @@ pub fn optional() -> Vec<String> {
         .collect()
 }
 
-/// Asks the server at that address everything but what it leaves out, and waits
-/// for a silent one no longer than ten seconds.
+/// Asks the server at that address everything but what it leaves out, in two passes
+/// that take no longer than ten seconds together, whatever it does. Only where up to
+/// three musts were late in both is each of these given ten seconds more.
 pub fn examine(addr: SocketAddr, path: &str, omits: &Omits) -> Vec<Finding> {
     ask::all(addr, path, &cases(), omits, Limits::default())
 }

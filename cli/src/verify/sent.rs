@@ -1,10 +1,10 @@
-//! The bytes that a case sent, kept for the reader of its failure.
+//! The bytes that a case sent, kept for who reads its finding.
 
 use std::fmt::Write as _;
 
-/// Shown of the beginning and of the end.
-const HEAD_BYTES: usize = 24;
-const TAIL_BYTES: usize = 8;
+/// Kept of the beginning, such that a request is whole, and of the end.
+const HEAD_BYTES: usize = 512;
+const TAIL_BYTES: usize = 64;
 
 /// First and last bytes of a stream, and its length.
 #[derive(Debug, Default)]
@@ -66,11 +66,11 @@ mod tests {
         assert_eq!(shown(&[]), None);
         assert_eq!(shown(&[&[0x81]]).unwrap(), "81 (1 byte)");
         assert_eq!(shown(&[&[0x81], &[0x80]]).unwrap(), "81 80 (2 bytes)");
-        let bytes: Vec<u8> = (0..40).collect();
-        let head = "00 01 02 03 04 05 06 07 08 09 0a 0b 0c 0d 0e 0f 10 11 12 13 14 15 16 17";
-        let all = format!("{head} 18 19 1a 1b 1c 1d 1e 1f (32 bytes)");
-        assert_eq!(shown(&[&bytes[..32]]).unwrap(), all);
-        let cut = format!("{head} .. 20 21 22 23 24 25 26 27 (40 bytes)");
+        let bytes: Vec<u8> = (0..=255).cycle().take(600).collect();
+        let all = format!("{} (576 bytes)", hex(&bytes[..576]));
+        assert_eq!(shown(&[&bytes[..576]]).unwrap(), all);
+        let (head, tail) = (hex(&bytes[..512]), hex(&bytes[536..]));
+        let cut = format!("{head} .. {tail} (600 bytes)");
         assert_eq!(shown(&[&bytes]).unwrap(), cut);
         let single: Vec<&[u8]> = bytes.chunks(1).collect();
         assert_eq!(shown(&single).unwrap(), cut);

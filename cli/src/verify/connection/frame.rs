@@ -3,9 +3,6 @@
 
 use super::super::case::{Outcome, Wrong};
 
-/// Longest frame that any answer may have.
-const FRAME_MAX_BYTES: u64 = 17 << 20;
-
 pub const CONTINUATION: u8 = 0;
 pub const TEXT: u8 = 1;
 pub const BINARY: u8 = 2;
@@ -50,7 +47,8 @@ impl Frame {
 }
 
 /// The first frame of the bytes and its whole length; `None` if there is more to come.
-pub fn parse(bytes: &[u8]) -> Outcome<Option<(Frame, usize)>> {
+/// One that claims to be longer than `most_bytes` is wrong at once.
+pub fn parse(bytes: &[u8], most_bytes: u64) -> Outcome<Option<(Frame, usize)>> {
     let [first, second, rest @ ..] = bytes else {
         return Ok(None);
     };
@@ -90,7 +88,7 @@ pub fn parse(bytes: &[u8]) -> Outcome<Option<(Frame, usize)>> {
         let seen = "a control frame in fragments or longer than 125 bytes";
         return Err(Wrong::new(seen));
     }
-    if length > FRAME_MAX_BYTES {
+    if length > most_bytes {
         let seen = format!("a frame that claims to be {length} bytes long");
         return Err(Wrong::new(seen));
     }
@@ -169,6 +167,8 @@ mod tests {
     use proptest::collection::vec;
     use proptest::prelude::*;
 
+    const MOST_BYTES: u64 = 1000;
+
     proptest! {
         #[test]
         fn what_is_said_of_a_frame_does_not_depend_on_how_much_has_come(
@@ -177,8 +177,8 @@ mod tests {
         ) {
             let bytes = [&[first][..], &rest].concat();
             let mut ends = 0..=bytes.len();
-            let said = ends.find_map(|end| parse(&bytes[..end]).transpose());
-            prop_assert_eq!(parse(&bytes).transpose(), said);
+            let said = ends.find_map(|end| parse(&bytes[..end], MOST_BYTES).transpose());
+            prop_assert_eq!(parse(&bytes, MOST_BYTES).transpose(), said);
         }
     }
 
@@ -207,7 +207,7 @@ mod tests {
     }
 
     fn payload_of(bytes: &[u8]) -> Option<(Vec<u8>, usize)> {
-        let found = parse(bytes).unwrap();
+        let found = parse(bytes, MOST_BYTES).unwrap();
         found.map(|(frame, length)| (frame.payload, length))
     }
 
@@ -245,8 +245,12 @@ mod tests {
                 &[0x82, 127, 0xff, 0, 0, 0, 0, 0, 0, 0],
                 "a frame that claims to be 18374686479671623680 bytes long",
             ),
+            (
+                &[0x82, 126, 3, 233],
+                "a frame that claims to be 1001 bytes long",
+            ),
         ] {
-            assert_eq!(parse(bytes), Err(Wrong::new(seen)));
+            assert_eq!(parse(bytes, MOST_BYTES), Err(Wrong::new(seen)));
         }
         assert_eq!(describe_close(&[]), "a close frame");
         assert_eq!(describe_close(&[3, 234]), "a close frame (1002)");

@@ -1,6 +1,7 @@
 //! Connections of the examiner: bytes ([`raw`]), the handshake ([`http`]), frames
 //! ([`frame`]), and above them messages.
 
+mod account;
 pub mod frame;
 pub mod http;
 mod raw;
@@ -8,10 +9,9 @@ mod raw;
 pub use raw::{Patience, Raw};
 
 use super::case::{Outcome, Wrong};
-use super::sent::Sent;
+use account::Account;
 use frame::{BINARY, CLOSE, CONTINUATION, FIN, Frame, PING, PONG, TEXT};
 use http::{Answer, Request};
-use std::cell::RefCell;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::thread;
@@ -25,42 +25,40 @@ pub struct Peer<'a> {
     addr: SocketAddr,
     path: &'a str,
     patience: Patience,
-    sent: Rc<RefCell<Sent>>,
+    account: Rc<Account>,
 }
 
 impl<'a> Peer<'a> {
     /// Nothing is sent yet.
     pub fn new(addr: SocketAddr, path: &'a str, patience: Patience) -> Self {
-        let sent = Rc::default();
+        let account = Rc::default();
         Self {
             addr,
             path,
             patience,
-            sent,
+            account,
         }
     }
 
     /// What the case sent on its last connection, in words; the handshake is in it
     /// only if it was all.
     pub fn sent(&self) -> Option<String> {
-        self.sent.borrow().shown()
+        self.account.sent.borrow().shown()
     }
 
-    /// Waits until something holds, as long as for an answer; false if it did not.
-    pub fn wait_until(&self, mut holds: impl FnMut() -> Outcome<bool>) -> Outcome<bool> {
-        let end = self
-            .patience
-            .end
-            .min(Instant::now() + self.patience.silence);
+    /// Waits until something holds, as long as for an answer; late in those words if it did not.
+    pub fn wait_until(&self, seen: &str, mut holds: impl FnMut() -> Outcome<bool>) -> Outcome {
+        let end = Instant::now() + self.patience.silence;
         let mut pause = Duration::from_millis(1);
         while !holds()? {
+            self.patience.check(seen)?;
             if Instant::now() >= end {
-                return Ok(false);
+                return Err(Wrong::late(seen));
             }
             thread::sleep(pause);
             pause = (2 * pause).min(Duration::from_millis(50));
         }
-        Ok(true)
+        Ok(())
     }
 
     /// The server's address.
@@ -70,7 +68,7 @@ impl<'a> Peer<'a> {
 
     /// Connects, and no more.
     pub fn connect(&self) -> Outcome<Raw> {
-        Raw::open(self.addr, self.patience, Rc::clone(&self.sent))
+        Raw::open(self.addr, self.patience, Rc::clone(&self.account))
     }
 
     /// A request of the plainest kind.
@@ -155,11 +153,15 @@ impl Connection {
             return Ok(Some(frame));
         }
         loop {
-            if let Some((frame, length)) = frame::parse(self.raw.unread())? {
+            let most_bytes = self.raw.account().frame_most_bytes();
+            if let Some((frame, length)) = frame::parse(self.raw.unread(), most_bytes)? {
                 self.raw.consume(length);
+                self.raw.account().frame(frame.opcode == PING)?;
+                self.raw.check("the next frame")?;
                 return Ok(Some(frame));
             }
             let part = self.raw.unread().len();
+            // Looks at the clock and at how much came, too.
             let more = self.raw.fill(&match part {
                 0 => "an answer".to_owned(),
                 part => format!("the rest of a frame ({part} bytes came)"),
@@ -204,7 +206,9 @@ impl Connection {
                 (TEXT | BINARY, Some(_)) => {
                     return Err(Wrong::new("a new message within the fragments of another"));
                 }
-                (PING, _) => self.send_frame(PONG, &frame.payload)?,
+                (PING, _) => self
+                    .raw
+                    .send_unasked(&frame::masked(FIN | PONG, &frame.payload))?,
                 (PONG, _) => {}
                 (CLOSE, _) | (_, _) => return Err(Wrong::new(frame.describe())),
             }

@@ -2,10 +2,9 @@
 //! patience, and everything that is sent kept for the finding.
 
 use super::super::case::{Outcome, Wrong};
-use super::super::sent::Sent;
+use super::account::Account;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::SendFlags;
-use std::cell::RefCell;
 use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::rc::Rc;
@@ -25,11 +24,23 @@ pub struct Patience {
     pub end: Instant,
 }
 
+impl Patience {
+    /// Late if the time is over, however much comes.
+    pub fn check(&self, what: &str) -> Outcome {
+        match Instant::now() < self.end {
+            true => Ok(()),
+            false => Err(Wrong::late(format!(
+                "not done when the time was over (last: {what})"
+            ))),
+        }
+    }
+}
+
 /// Bytes out, bytes in.
 pub struct Raw {
     stream: TcpStream,
     patience: Patience,
-    sent: Rc<RefCell<Sent>>,
+    account: Rc<Account>,
     received: Vec<u8>,
     /// Up to there `received` has been used.
     used: usize,
@@ -39,14 +50,18 @@ pub struct Raw {
 
 impl Raw {
     /// Connects. What was `sent` before is forgotten.
-    pub fn open(addr: SocketAddr, patience: Patience, sent: Rc<RefCell<Sent>>) -> Outcome<Self> {
+    pub fn open(addr: SocketAddr, patience: Patience, account: Rc<Account>) -> Outcome<Self> {
+        patience.check("connecting")?;
         let left = patience.end.saturating_duration_since(Instant::now());
         // A timeout of zero is refused by the library.
         let left = left.min(patience.silence).max(Duration::from_millis(1));
         let stream = TcpStream::connect_timeout(&addr, left).map_err(|error| {
             let seen = format!("cannot connect to {addr}: {error}");
             match error.kind() {
-                ErrorKind::TimedOut => Wrong::late(seen),
+                ErrorKind::TimedOut => match patience.check("connecting") {
+                    Ok(()) => Wrong::late(seen),
+                    Err(over) => over,
+                },
                 _ => Wrong::new(seen),
             }
         })?;
@@ -54,11 +69,12 @@ impl Raw {
             .set_nodelay(true)
             .and_then(|()| stream.set_nonblocking(true))
             .map_err(|error| Wrong::new(error.to_string()))?;
-        sent.take();
+        account.sent.take();
+        account.opened();
         Ok(Self {
             stream,
             patience,
-            sent,
+            account,
             received: Vec::new(),
             used: 0,
             ended: None,
@@ -73,7 +89,18 @@ impl Raw {
 
     /// Begins the account of what was sent anew.
     pub fn forget_sent(&self) {
-        self.sent.take();
+        self.account.sent.take();
+    }
+
+    /// The case's account.
+    pub fn account(&self) -> &Account {
+        &self.account
+    }
+
+    /// Looks at the clock, and at how much came.
+    pub fn check(&self, what: &str) -> Outcome {
+        self.account.check()?;
+        self.patience.check(what)
     }
 
     /// Received and not yet used.
@@ -101,21 +128,27 @@ impl Raw {
     /// Sends bytes. What arrives meanwhile is kept, so that a server that answers
     /// before it has read all cannot block both sides.
     pub fn send(&mut self, bytes: &[u8]) -> Outcome {
-        self.send_some(bytes, true)
+        self.send_some(bytes, true, true)
     }
 
     /// Sends bytes and reads nothing, until the server takes no more for a while: a
     /// right one stops reading when nobody takes its answers.
     pub fn send_unread(&mut self, bytes: &[u8]) -> Outcome {
-        self.send_some(bytes, false)
+        self.send_some(bytes, false, true)
     }
 
-    fn send_some(&mut self, mut bytes: &[u8], mut reads: bool) -> Outcome {
+    /// Sends what no echo may bring back, such as a pong.
+    pub fn send_unasked(&mut self, bytes: &[u8]) -> Outcome {
+        self.send_some(bytes, true, false)
+    }
+
+    fn send_some(&mut self, mut bytes: &[u8], mut reads: bool, asks: bool) -> Outcome {
         while !bytes.is_empty() {
+            self.check("sending")?;
             match self.stream.write(bytes) {
                 Ok(0) => return Err(Wrong::new("a connection that takes no more bytes")),
                 Ok(count) => {
-                    self.sent.borrow_mut().add(&bytes[..count]);
+                    self.note_sent(&bytes[..count], asks);
                     bytes = &bytes[count..];
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
@@ -126,6 +159,7 @@ impl Raw {
                     let events = PollFlags::IN | PollFlags::OUT;
                     let ready = self.wait(events, self.patience.silence)?;
                     if ready.is_empty() {
+                        self.patience.check("sending")?;
                         return Err(Wrong::late("a server that does not read what it is sent"));
                     }
                     if ready.contains(PollFlags::IN) {
@@ -152,7 +186,9 @@ impl Raw {
             if self.ended.is_some() {
                 return Ok(false);
             }
+            self.check(what)?;
             if self.wait(PollFlags::IN, self.patience.silence)?.is_empty() {
+                self.patience.check(what)?;
                 return Err(Wrong::late(format!("silence while waiting for {what}")));
             }
             self.read_available()?;
@@ -166,7 +202,7 @@ impl Raw {
     pub fn send_last(&mut self, bytes: &[u8]) -> Outcome {
         let sent = rustix::net::send(&self.stream, bytes, SendFlags::MORE)
             .map_err(|error| Wrong::new(format!("{error} while sending")))?;
-        self.sent.borrow_mut().add(&bytes[..sent]);
+        self.note_sent(&bytes[..sent], true);
         match sent == bytes.len() {
             true => self.half_close(),
             false => Err(Wrong::late("a connection that takes no more bytes")),
@@ -183,6 +219,13 @@ impl Raw {
     pub fn reset(self) -> Outcome {
         rustix::net::sockopt::set_socket_linger(&self.stream, Some(Duration::ZERO))
             .map_err(|error| Wrong::new(format!("cannot reset: {error}")))
+    }
+
+    fn note_sent(&self, bytes: &[u8], asks: bool) {
+        self.account.sent.borrow_mut().add(bytes);
+        if asks {
+            self.account.asked(bytes.len());
+        }
     }
 
     /// Which of the events came in time; empty if none did.
@@ -214,7 +257,11 @@ impl Raw {
         let mut buffer = [0; READ_BYTES];
         match self.stream.read(&mut buffer) {
             Ok(0) => self.ended = Some("closed"),
-            Ok(count) => self.received.extend_from_slice(&buffer[..count]),
+            Ok(count) => {
+                self.received.extend_from_slice(&buffer[..count]);
+                self.account.received(count);
+                self.account.check()?;
+            }
             Err(error) if is_transient(&error) => {}
             Err(error) if is_end(&error) => self.ended = Some("reset"),
             Err(error) => return Err(Wrong::new(format!("{error} while receiving"))),

@@ -69,8 +69,12 @@ pub enum Lapse {
     SilentTwice,
     /// On its first two connections.
     SilentAtFirst,
-    /// Never stops pinging and never answers.
-    Pings,
+    /// Sends these bytes behind the handshake, and then those for ever.
+    Endless(&'static [u8], &'static [u8]),
+    /// So many milliseconds between the bytes of an answer.
+    Drips(u64),
+    /// So many milliseconds before each answer, that to a handshake too.
+    Slow(u64),
     Closes,
     ClosesWithCode,
     Masks,

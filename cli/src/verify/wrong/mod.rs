@@ -29,7 +29,7 @@ fn patient() -> Limits {
         silence: Duration::from_secs(2),
         long_silence: Duration::from_secs(10),
         first_pass: Duration::from_secs(60),
-        second_pass: Duration::from_secs(60),
+        both_passes: Duration::from_secs(120),
         ..Limits::default()
     }
 }
@@ -40,7 +40,8 @@ fn short() -> Limits {
         silence: Duration::from_millis(100),
         long_silence: Duration::from_millis(300),
         first_pass: Duration::from_secs(1),
-        second_pass: Duration::from_secs(1),
+        both_passes: Duration::from_secs(2),
+        last_silence: Duration::from_millis(400),
         last: Duration::from_millis(500),
         ..Limits::default()
     }
@@ -166,9 +167,13 @@ fn not_found(path: &str, lapse: Lapse) -> Option<String> {
     let examination = examine(Scripted::start(lapse).addr, &cases_of(path), limits);
     let finding = &examination.findings[0];
     let seen = finding.seen.as_deref().unwrap_or("");
-    let found = finding.verdict == Verdict::Fail && (silent || !seen.starts_with("silence"));
+    let found = finding.verdict == Verdict::Fail && (silent || !is_late(seen));
     let told = finding.sent.is_some() && !finding.expected.is_empty() && !seen.is_empty();
     (!found || !told).then(|| format!("{lapse:?}: {}", finding.line()))
+}
+
+fn is_late(seen: &str) -> bool {
+    seen.starts_with("silence") || seen.starts_with("not done")
 }
 
 #[test]
@@ -266,22 +271,99 @@ fn what_no_server_may_send_fails_every_echo_and_is_told() {
 }
 
 #[test]
-fn silence_and_chatter_end_in_bounded_time() {
-    let examined = |lapse| {
+fn silence_ends_in_bounded_time() {
+    let begin = Instant::now();
+    let examination = examine(Scripted::start(Lapse::Silent).addr, &light_echo(), short());
+    let elapsed = begin.elapsed();
+    assert!(elapsed < Duration::from_secs(8), "{elapsed:?}");
+    assert_eq!(examination.failures().count(), light_echo().len());
+    for name in ["text of 0 bytes", "types kept in turn"] {
+        let seen = seen(&examination, name);
+        assert_eq!(seen, "silence while waiting for an answer");
+    }
+}
+
+#[test]
+fn who_sends_without_end_is_wrong_at_once() {
+    const UNASKED: &str = "more than 1048576 bytes that nobody asked for";
+    const PINGS: &str = "more than 100 pings";
+    const CLAIM: &str = "a frame that claims to be 1099511627776 bytes long";
+    /// The sockets' buffers on both sides are in it.
+    const WRITTEN_MOST_BYTES: usize = 64 << 20;
+    let terabyte: &[u8] = &[0x82, 127, 0, 0, 1, 0, 0, 0, 0, 0];
+    for (first, then, case, told) in [
+        (terabyte, &b"x"[..], "echo/binary of 125 bytes", CLAIM),
+        (terabyte, b"x", "echo/binary of 16777216 bytes", CLAIM),
+        (terabyte, b"x", "refused/length of 1 TiB", CLAIM),
+        (b"\x01\x01x", b"\x00\x01x", "echo/text of 1 bytes", UNASKED),
+        (b"\x01\x00", b"\x00\x00", "echo/text of 0 bytes", UNASKED),
+        (b"", b"\x8a\x00", "echo/text of 1 bytes", UNASKED),
+        (b"", b"\x8a\x00", "close/code 1000", UNASKED),
+        (b"", b"\x89\x00", "echo/text of 1 bytes", PINGS),
+        (b"", b"\x89\x00", "echo/10000 frames without reading", PINGS),
+        (b"", b"\x89\x00", "close/code 1000", PINGS),
+        (b"", b"\x89\x00", "refused/opcode 3", PINGS),
+        (b"", b"x", "handshake/pipelined second request", UNASKED),
+    ] {
+        let server = Scripted::start(Lapse::Endless(first, then));
+        let examination = examine(server.addr, &cases_of(case), patient());
+        let seen = examination.findings[0].seen.clone().unwrap();
+        assert!(seen.ends_with(told), "{case}: {seen}");
+        assert_eq!(server.connections(), 1, "{case} was asked again");
+        let written = server.endless_bytes();
+        assert!(written < WRITTEN_MOST_BYTES, "{case}: {written}");
+    }
+}
+
+#[test]
+fn both_passes_end_in_time_together_and_say_that_it_was_over() {
+    let limits = Limits {
+        silence: Duration::from_secs(1),
+        long_silence: Duration::from_secs(2),
+        first_pass: Duration::from_secs(3),
+        both_passes: Duration::from_secs(4),
+        last_most: 0,
+        ..Limits::default()
+    };
+    let examined = |lapse, cases: &[Case]| {
         let begin = Instant::now();
-        let examination = examine(Scripted::start(lapse).addr, &light_echo(), short());
+        let examination = examine(Scripted::start(lapse).addr, cases, limits);
         let elapsed = begin.elapsed();
-        assert!(elapsed < Duration::from_secs(8), "{elapsed:?}");
-        assert_eq!(examination.failures().count(), light_echo().len());
-        for name in ["text of 0 bytes", "types kept in turn"] {
-            let seen = seen(&examination, name);
-            assert_eq!(seen, "silence while waiting for an answer", "{lapse:?}");
+        // Each by itself would be 3 s and 4 s.
+        assert!(elapsed < Duration::from_millis(6500), "{elapsed:?}");
+        assert!(examination.failures().count() > 0);
+        for finding in examination.failures() {
+            let seen = finding.seen.as_deref().unwrap();
+            let over = "not done when the time was over (last: ";
+            assert!(seen.contains(over), "{}", finding.line());
         }
     };
     thread::scope(|scope| {
-        scope.spawn(|| examined(Lapse::Silent));
-        scope.spawn(|| examined(Lapse::Pings));
+        scope.spawn(|| examined(Lapse::Drips(60), &light_echo()));
+        let split = "handshake/request split at every byte";
+        scope.spawn(|| examined(Lapse::Slow(40), &cases_of(split)));
     });
+}
+
+#[test]
+fn a_slow_server_passes_what_takes_it_less_than_the_last_word() {
+    let must = cases_of("echo/many frames in one segment");
+    let slow = Limits {
+        first_pass: Duration::from_millis(200),
+        both_passes: Duration::from_millis(400),
+        last_silence: Duration::from_secs(10),
+        last: Duration::from_secs(30),
+        ..patient()
+    };
+    let server = Scripted::start(Lapse::Slow(20));
+    let examination = examine(server.addr, &must, slow);
+    assert!(examination.passed(), "{examination:#?}");
+    assert_eq!(server.connections(), 3);
+    let last = Duration::from_millis(400);
+    let examination = examine(server.addr, &must, Limits { last, ..slow });
+    let seen = seen(&examination, "many frames in one segment");
+    let over = "not done when the time was over (last: ";
+    assert!(seen.starts_with(over), "{seen}");
 }
 
 #[test]
@@ -340,6 +422,17 @@ fn a_failure_shows_what_was_sent() {
                 the connection; saw a text message of 5 bytes; sent 81 05 48 65 6c 6c 6f 89 8c ";
     assert!(line.starts_with(told), "{line}");
     assert!(line.ends_with(" (43 bytes)"), "{line}");
+}
+
+#[test]
+fn a_pass_shows_all_of_a_request() {
+    let server = Scripted::start(Lapse::None);
+    let examination = examine(server.addr, &cases_of("handshake/good"), patient());
+    let finding = &examination.findings[0];
+    assert_eq!(finding.seen.as_deref(), Some(Finding::AS_EXPECTED));
+    let sent = finding.sent.as_deref().unwrap();
+    assert!(sent.starts_with("47 45 54 20 2f 77 73 20"), "{sent}");
+    assert!(sent.contains("0d 0a 0d 0a 81 93 "), "{sent}");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use super::lapse::Lapse;
 use super::session::Session;
 use super::upgrade::upgrade;
+use std::io::Write as _;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -12,6 +13,7 @@ use std::thread;
 pub struct Scripted {
     pub addr: SocketAddr,
     connections: Arc<AtomicUsize>,
+    endless_bytes: Arc<AtomicUsize>,
 }
 
 impl Scripted {
@@ -20,6 +22,8 @@ impl Scripted {
         let addr = listener.local_addr().unwrap();
         let connections = Arc::new(AtomicUsize::new(0));
         let count = Arc::clone(&connections);
+        let endless_bytes = Arc::new(AtomicUsize::new(0));
+        let written = Arc::clone(&endless_bytes);
         thread::spawn(move || {
             let dead = Arc::new(AtomicBool::new(false));
             for stream in listener.incoming().flatten() {
@@ -33,24 +37,47 @@ impl Scripted {
                     continue;
                 }
                 let dead = Arc::clone(&dead);
-                let served = thread::spawn(move || serve(stream, lapse, &dead));
+                let written = Arc::clone(&written);
+                let served = thread::spawn(move || serve(stream, lapse, &dead, &written));
                 if lapse == Lapse::OneAtATime {
                     let _ = served.join();
                 }
             }
         });
-        Self { addr, connections }
+        Self {
+            addr,
+            connections,
+            endless_bytes,
+        }
     }
 
     /// So far.
     pub fn connections(&self) -> usize {
         self.connections.load(Ordering::SeqCst)
     }
+
+    /// What [`Lapse::Endless`] could write so far.
+    pub fn endless_bytes(&self) -> usize {
+        self.endless_bytes.load(Ordering::SeqCst)
+    }
 }
 
 /// Ends when the client is gone or the lapse says so.
-fn serve(mut stream: TcpStream, lapse: Lapse, dead: &AtomicBool) -> Option<()> {
+fn serve(
+    mut stream: TcpStream,
+    lapse: Lapse,
+    dead: &AtomicBool,
+    written: &AtomicUsize,
+) -> Option<()> {
     stream.set_nodelay(true).ok()?;
     let behind = upgrade(&mut stream, lapse)?;
+    if let Lapse::Endless(first, then) = lapse {
+        stream.write_all(first).ok()?;
+        let then = then.repeat(4096);
+        loop {
+            stream.write_all(&then).ok()?;
+            written.fetch_add(then.len(), Ordering::SeqCst);
+        }
+    }
     Session::new(stream, lapse, behind).run(dead)
 }

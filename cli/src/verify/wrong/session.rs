@@ -116,11 +116,6 @@ impl Session {
 
     /// Reads more, until the client ends it.
     fn more(&mut self) -> Goes {
-        if self.lapse == Lapse::Pings {
-            loop {
-                self.write(&[0x89, 0])?;
-            }
-        }
         let more = read_more(&mut self.stream, &mut self.bytes);
         if more.is_none() && self.lapse == Lapse::IgnoresFin {
             thread::sleep(STAYS);
@@ -134,6 +129,13 @@ impl Session {
             if matches!(self.stream.peek(&mut [0]), Ok(0)) {
                 return None;
             }
+        }
+        if let Lapse::Drips(pause_ms) = self.lapse {
+            for byte in output {
+                thread::sleep(Duration::from_millis(pause_ms));
+                self.stream.write_all(&[*byte]).ok()?;
+            }
+            return Some(());
         }
         self.stream.write_all(output).ok()
     }
@@ -293,7 +295,13 @@ impl Session {
             }
             Lapse::Short16 => payload.truncate(0xffff),
             Lapse::Twice => push(output, first, &payload),
-            Lapse::Silent | Lapse::Pings => return Some(()),
+            Lapse::Silent => return Some(()),
+            Lapse::Slow(pause_ms) => {
+                thread::sleep(Duration::from_millis(pause_ms));
+                push(output, first, &payload);
+                let answer = std::mem::take(output);
+                return self.write(&answer);
+            }
             Lapse::Closes => return None,
             Lapse::Messages(most) if self.messages > most => return None,
             Lapse::ClosesWithCode => {

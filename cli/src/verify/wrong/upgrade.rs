@@ -7,6 +7,8 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use std::io::Write as _;
 use std::net::TcpStream;
+use std::thread;
+use std::time::Duration;
 
 /// What came behind the request; `None` if it was refused.
 pub fn upgrade(stream: &mut TcpStream, lapse: Lapse) -> Option<Vec<u8>> {
@@ -27,6 +29,9 @@ pub fn upgrade(stream: &mut TcpStream, lapse: Lapse) -> Option<Vec<u8>> {
     }
     if lapse == Lapse::AnswersTwice && behind.starts_with(b"GET ") {
         answer = answer.repeat(2);
+    }
+    if let Lapse::Slow(pause_ms) = lapse {
+        thread::sleep(Duration::from_millis(pause_ms));
     }
     stream.write_all(answer.as_bytes()).ok()?;
     answer.starts_with("HTTP/1.1 101 ").then_some(behind)
