@@ -308,7 +308,7 @@ fn who_sends_without_end_is_wrong_at_once() {
         let server = Scripted::start(Lapse::Endless(first, then));
         let examination = examine(server.addr, &cases_of(case), patient());
         let seen = examination.findings[0].seen.clone().unwrap();
-        assert!(seen.ends_with(told), "{case}: {seen}");
+        assert!(seen.contains(told), "{case}: {seen}");
         assert_eq!(server.connections(), 1, "{case} was asked again");
         let written = server.endless_bytes();
         assert!(written < WRITTEN_MOST_BYTES, "{case}: {written}");
