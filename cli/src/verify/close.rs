@@ -147,7 +147,7 @@ fn sockets_of_the_server(group: &mut Group) {
             let local = connection.raw.local()?;
             connection.send_frame(CLOSE, &body(1000, b""))?;
             expect_close(&mut connection)?;
-            drop(connection);
+            connection.raw.close()?;
             freed(peer, local)
         },
     );
@@ -159,7 +159,7 @@ fn sockets_of_the_server(group: &mut Group) {
             let mut connection = peer.open()?;
             let local = connection.raw.local()?;
             expect_echo(&mut connection, Kind::Text, b"before the end")?;
-            drop(connection);
+            connection.raw.close()?;
             freed(peer, local)
         },
     );
@@ -171,7 +171,7 @@ fn sockets_of_the_server(group: &mut Group) {
             let mut connection = peer.open()?;
             expect_echo(&mut connection, Kind::Text, b"before the reset")?;
             connection.send(&masked(FIN | TEXT, b"cut")[..4])?;
-            connection.raw.reset()?;
+            connection.raw.reset();
             let mut next = peer.open()?;
             expect_echo(&mut next, Kind::Text, b"after the reset")
         },

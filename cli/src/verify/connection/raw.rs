@@ -36,6 +36,11 @@ impl Patience {
     }
 }
 
+/// Zero: the connection is reset when its socket is dropped.
+fn linger_on_drop(stream: &TcpStream, time: Option<Duration>) -> io::Result<()> {
+    rustix::net::sockopt::set_socket_linger(stream, time).map_err(io::Error::from)
+}
+
 /// Bytes out, bytes in.
 pub struct Raw {
     stream: TcpStream,
@@ -68,6 +73,8 @@ impl Raw {
         stream
             .set_nodelay(true)
             .and_then(|()| stream.set_nonblocking(true))
+            // Hundreds of connections must not leave hundreds of ports in TIME_WAIT.
+            .and_then(|()| linger_on_drop(&stream, Some(Duration::ZERO)))
             .map_err(|error| Wrong::new(error.to_string()))?;
         account.sent.take();
         account.opened();
@@ -215,10 +222,13 @@ impl Raw {
         shut.map_err(|error| Wrong::new(format!("cannot half-close: {error}")))
     }
 
-    /// Ends it as a process that dies does: by RST.
-    pub fn reset(self) -> Outcome {
-        rustix::net::sockopt::set_socket_linger(&self.stream, Some(Duration::ZERO))
-            .map_err(|error| Wrong::new(format!("cannot reset: {error}")))
+    /// Ends it by RST, as dropping it does.
+    pub fn reset(self) {}
+
+    /// Ends it by FIN, as a process that exits does.
+    pub fn close(self) -> Outcome {
+        linger_on_drop(&self.stream, None)
+            .map_err(|error| Wrong::new(format!("cannot close: {error}")))
     }
 
     fn note_sent(&self, bytes: &[u8], asks: bool) {
