@@ -18,10 +18,32 @@ if ! command -v cargo >/dev/null; then
     exit 1
 fi
 # In the project's folder, since that is where cargo looks for .cargo/config.toml.
-[ -x "$program" ] || echo "building wsbench, once ..." >&2
-# On a terminal cargo shows what it does: a change can cost a minute.
-[ -t 2 ] && quiet= || quiet=--quiet
-(cd "$root" && cargo build $quiet --release --locked -p wsbench) || exit 1
+build_wsbench() {
+    (cd "$root" && cargo build "$@" --release --locked -p wsbench)
+}
+
+# Of what cargo says, whether it has something to do, which can take minutes.
+tell_building() {
+    said=
+    while read -r word rest; do
+        case $word in
+        Compiling | Downloading | Updating | Blocking)
+            [ "$said" ] || echo "building wsbench, once ..."
+            said=1
+            ;;
+        Finished) [ -z "$said" ] || echo "built wsbench in ${rest##* in }" ;;
+        esac
+    done
+}
+
+# On a terminal cargo shows what it does. Elsewhere it is asked a second time, for
+# its errors and its exit code.
+if [ -t 2 ]; then
+    build_wsbench || exit 1
+else
+    build_wsbench --color never 2>&1 | tell_building >&2
+    build_wsbench --quiet || exit 1
+fi
 
 wsbench() {
     "$program" "$@"

@@ -6,6 +6,8 @@ use crate::run::id::Utc;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::fmt::Display;
 use std::io::{IsTerminal as _, Write as _, stderr, stdout};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 use wsbench_schema::{Phase, Progress};
 
@@ -47,7 +49,9 @@ impl Meter {
 
     /// Takes a report of the client.
     pub fn update(&mut self, progress: Progress) {
-        if self.began.elapsed() < QUIET {
+        // At a phase's begin not every thread has said yet how much it is to do.
+        let is_unknown = progress.total == 0 && progress.phase != Phase::Connect;
+        if self.began.elapsed() < QUIET || is_unknown {
             return;
         }
         self.last = Some(progress);
@@ -88,12 +92,53 @@ impl Drop for Meter {
     }
 }
 
-/// For work of unknown length: a spinner on a terminal, a line a second
-/// elsewhere. Dropping it takes the spinner away.
+/// For work of unknown length: a spinner on a terminal, which dropping it takes
+/// away. Elsewhere a line when it begins, one a second where there is news, and
+/// one that says how long it took.
 pub struct Spinner {
     text: String,
     shown: Instant,
     bar: Option<ProgressBar>,
+    /// Ends when dropped.
+    _lines: Option<Lines>,
+}
+
+/// Tells on the way that something lasts, whether or not it has news.
+struct Lines {
+    done: Option<Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Lines {
+    /// `tell` gets the first line after `quiet`.
+    fn new(text: String, quiet: Duration, tell: impl Fn(String) + Send + 'static) -> Self {
+        let (done, is_done) = channel();
+        let began = Instant::now();
+        let thread = thread::spawn(move || {
+            if is_done.recv_timeout(quiet) == Err(RecvTimeoutError::Timeout) {
+                tell(format!("{text} ..."));
+                // Nothing is sent: the other end goes away.
+                let _ = is_done.recv();
+                tell(format!(
+                    "{text} took {:.1} s",
+                    began.elapsed().as_secs_f64()
+                ));
+            }
+        });
+        Self {
+            done: Some(done),
+            thread: Some(thread),
+        }
+    }
+}
+
+impl Drop for Lines {
+    fn drop(&mut self) {
+        self.done.take();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
 }
 
 impl Spinner {
@@ -105,10 +150,16 @@ impl Spinner {
             bar.enable_steady_tick(Duration::from_millis(200));
             bar
         });
+        let lines = bar.is_none().then(|| {
+            Lines::new(text.clone(), QUIET, |line| {
+                note(format_args!("{} {line}", Utc::now()))
+            })
+        });
         Self {
             text,
             shown: Instant::now(),
             bar,
+            _lines: lines,
         }
     }
 
@@ -206,6 +257,39 @@ mod tests {
         meter.began = Instant::now() - QUIET;
         meter.update(progress(Phase::Echo, 2, 0));
         assert!(meter.last.is_some());
+    }
+
+    #[test]
+    fn nothing_is_shown_before_the_total_is_known() {
+        let mut meter = Meter::new("a".into());
+        meter.began = Instant::now() - QUIET;
+        let unknown = Progress {
+            total: 0,
+            ..progress(Phase::Echo, 0, 0)
+        };
+        meter.update(unknown);
+        assert!(meter.last.is_none());
+        meter.update(progress(Phase::Echo, 0, 0));
+        assert!(meter.last.is_some());
+    }
+
+    #[test]
+    fn what_lasts_is_told_when_it_begins_and_when_it_ends_without_any_news() {
+        let (tell, told) = channel();
+        let tell = move |line| tell.send(line).unwrap();
+        let lines = Lines::new("building axum".into(), Duration::ZERO, tell.clone());
+        assert_eq!(told.recv().unwrap(), "building axum ...");
+        assert!(told.try_recv().is_err(), "it is not over");
+        drop(lines);
+        let end = told.try_recv().unwrap();
+        assert!(end.starts_with("building axum took 0."), "{end}");
+        // What is over soon is not worth a line.
+        drop(Lines::new(
+            "building axum".into(),
+            Duration::from_secs(600),
+            tell,
+        ));
+        assert!(told.recv().is_err());
     }
 
     #[test]

@@ -172,8 +172,14 @@ fn a_ramp_opens_more_and_more_connections_to_one_server_and_measures_at_each_ste
         .filter(|line| line.contains("| good"))
         .collect();
     assert_eq!(rows.len(), 3, "{table}");
-    // Nothing is left to be done.
-    let arguments = "run --resume --no-build";
-    expect_exit_code(0, &project, arguments);
+    // Nothing is left to be done, and nothing is done to a run that nobody named.
+    let ended = expect_exit_code(1, &project, "run --resume --no-build");
+    let name = &first.run;
+    let complete = format!("no run was interrupted (the newest, {name}, is complete)");
+    assert!(ended.stderr.contains(&complete), "{}", ended.stderr);
+    let arguments = format!("run --resume={name} --no-build");
+    let ended = expect_exit_code(0, &project, &arguments);
+    let done = format!("nothing was left to do: run {name} is complete");
+    assert!(ended.stderr.contains(&done), "{}", ended.stderr);
     assert_eq!(records(&project).len(), 3);
 }

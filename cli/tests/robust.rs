@@ -78,6 +78,8 @@ fn a_port_that_refuses_is_a_failed_tenth_and_the_rest_is_measured() {
     let url = format!("--url ws://127.0.0.1:{ports}/ws");
     let ended = client(&project, &format!("{url} -c 100 -n 1000 --dial-retries 1"));
     assert_eq!(ended.code, Some(1), "{ended:?}");
+    let dead = format!("of the ports {ports}, these refuse: {} (", first + 9);
+    assert!(ended.stderr.contains(&dead), "{}", ended.stderr);
     let result = result(&ended);
     assert_eq!(metric(&result, "connect.succeeded_count"), 90);
     assert_eq!(metric(&result, "connect.failed_refused_count"), 10);

@@ -8,7 +8,9 @@ use util::{
     add_wrong, alone_at_rest, expect_exit_code, failed, failure, figure, is_client_bound, log,
     measure, measure_faulty, project, quantile_ns, record,
 };
-use wsbench_schema::mark::{LITTLES_LAW, UNVERIFIED, client_busy_permille, server_busy_permille};
+use wsbench_schema::mark::{
+    LITTLES_LAW, NOT_AS_ASKED, UNVERIFIED, client_busy_permille, server_busy_permille,
+};
 use wsbench_schema::metric::{
     ACTUAL_LATENCY, CONNECTIONS_LOST, DIAL_LATENCY, DRAIN, ECHO_LATENCY, ELAPSED, FAILED,
     INTENDED_LATENCY, LISTEN_DROPS, LISTEN_OVERFLOWS, NOT_SENT, PLANNED, RETRIED, SENT, SERVER_CPU,
@@ -107,6 +109,7 @@ fn a_stall_is_in_the_latency_from_the_intended_time_and_not_in_that_from_the_act
     let count = |name| figure(&record, Phase::Rate, name);
     assert_eq!((count(PLANNED), count(SUCCEEDED)), (100_000, 100_000));
     assert_eq!((count(FAILED), count(SHORTFALL)), (0, 0));
+    assert!(!record.marks.contains_key(NOT_AS_ASKED), "all was sent");
     let intended = quantile_ns(&record, Phase::Rate, INTENDED_LATENCY, 0.99);
     let actual = quantile_ns(&record, Phase::Rate, ACTUAL_LATENCY, 0.99);
     println!("TP99: {intended} ns from the intended, {actual} ns from the actual time");
@@ -273,6 +276,11 @@ fn what_could_not_be_sent_when_it_was_due_is_shortfall_and_what_was_sent_is_wait
     assert_eq!((count(SUCCEEDED), count(FAILED)), (sent, 0));
     // About a second's worth.
     assert!((8_000..=16_000).contains(&shortfall), "{shortfall}");
+    assert!(
+        record.marks.contains_key(NOT_AS_ASKED),
+        "{:?}",
+        record.marks
+    );
     let drain = count(DRAIN);
     assert!(
         (SECOND * 3 / 2..SECOND * 5 / 2).contains(&drain),

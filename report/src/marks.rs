@@ -28,6 +28,7 @@ impl Flag {
 pub fn flags(row: &Row<'_>) -> Vec<Flag> {
     let mut flags = Vec::new();
     flags.extend(failed_rounds(row));
+    flags.extend(not_as_asked(row));
     flags.extend(client_bound(row));
     flags.extend(recorded(row));
     flags
@@ -43,6 +44,28 @@ fn failed_rounds(row: &Row<'_>) -> Option<Flag> {
     let (count, rounds) = (failed.len(), row.subject.rounds());
     let meaning = format!("{count} of {rounds} rounds failed and are in no figure ({causes})");
     (count > 0).then(|| Flag::new("F", meaning))
+}
+
+/// Whether a round of the open loop was not the load that was asked, which the
+/// medians of the row would hide.
+fn not_as_asked(row: &Row<'_>) -> Option<Flag> {
+    let measured = |trial: &&TrialRecord| trial.metric(row.phase, metric::SHORTFALL).is_some();
+    let trials: Vec<&TrialRecord> = row.subject.completed.iter().filter(measured).collect();
+    let sent = trials
+        .iter()
+        .filter_map(|trial| mark::too_little_sent_percent(&trial.metrics));
+    let mut sent: Vec<f64> = sent.collect();
+    sent.sort_by(f64::total_cmp);
+    let percent = match (sent.first()?, sent.last()?) {
+        (least, _) if sent.len() == 1 => format!("{least:.1} %"),
+        (least, most) => format!("{least:.1} to {most:.1} %"),
+    };
+    let meaning = format!(
+        "not the load that was asked: {} of {} rounds sent {percent} of what was due",
+        sent.len(),
+        trials.len()
+    );
+    Some(Flag::new("D", meaning))
 }
 
 /// Whether the row shows the client's limit. Where that cannot be told, the row
@@ -78,13 +101,14 @@ fn client_bound(row: &Row<'_>) -> Vec<Flag> {
 }
 
 /// The marks that stand in the records. `client_bound` is not read from there,
-/// because it differs from phase to phase; Little's law is about the echo phase.
+/// because it differs from phase to phase, nor `not_as_asked`, of which the
+/// figures of all rounds make one line; Little's law is about the echo phase.
 fn recorded(row: &Row<'_>) -> BTreeSet<Flag> {
     let trials = row.subject.completed.iter();
     trials
         .flat_map(|trial| &trial.marks)
         .filter(|(name, _)| match name.as_str() {
-            mark::CLIENT_BOUND => false,
+            mark::CLIENT_BOUND | mark::NOT_AS_ASKED => false,
             mark::LITTLES_LAW => row.phase == Phase::Echo,
             _ => true,
         })
@@ -192,6 +216,33 @@ mod tests {
         trial.marks.insert(mark::LITTLES_LAW.into(), reason.into());
         assert_eq!(symbols_of(&[trial.clone()], Phase::Echo), "I");
         assert_eq!(symbols_of(&[trial], Phase::Rate), "");
+    }
+
+    #[test]
+    fn a_round_that_did_not_send_what_was_due_is_told_behind_the_medians() {
+        let rounds = |unsent: [u64; 3]| -> Vec<TrialRecord> {
+            let trial = |(round, unsent)| {
+                let mut trial = example::trial("axum", round);
+                for (name, n) in [(metric::PLANNED, 250_013), (metric::SHORTFALL, unsent)] {
+                    trial.metrics.insert(Phase::Rate.metric(name), n);
+                }
+                trial
+            };
+            (1..).zip(unsent).map(trial).collect()
+        };
+        let stalled = rounds([0, 171_079, 100]);
+        assert_eq!(symbols_of(&stalled, Phase::Rate), "D");
+        assert_eq!(symbols_of(&stalled, Phase::Echo), "");
+        assert_eq!(symbols_of(&rounds([0, 2500, 100]), Phase::Rate), "");
+        let lines = |trials: Vec<TrialRecord>| {
+            let subject = Subject::new("axum", trials.clone(), Vec::new()).unwrap();
+            explanations(&[row(&subject, &trials[0], Phase::Rate)])
+        };
+        let says = "D (axum): not the load that was asked:";
+        let one = format!("{says} 1 of 3 rounds sent 31.6 % of what was due");
+        assert_eq!(lines(stalled), [one]);
+        let two = format!("{says} 2 of 3 rounds sent 31.6 to 90.0 % of what was due");
+        assert_eq!(lines(rounds([25_000, 171_079, 100])), [two]);
     }
 
     #[test]

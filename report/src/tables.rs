@@ -288,6 +288,9 @@ fn rate() -> Table {
         column("Max actual", |row| latency(row, ACTUAL, |l| Some(l.max_ns))),
         column("Late", |row| sum(row, metric::LATE)),
         column("Shortfall", |row| sum(row, metric::SHORTFALL)),
+        column("Achieved min-max", |row| {
+            row.span(stats::achieved_rate, Unit::PerSecond)
+        }),
         FAILED,
         SERVER_CPU,
         SERVER_CPU_SPAN,
@@ -308,7 +311,7 @@ fn rate() -> Table {
              or the time from the start to the last of them if that is longer.",
             "Intended latency runs from the moment a message was due, actual latency from the moment it was sent: a \
              server that stalls hides in the second and not in the first.",
-            "Late: sent more than 1 ms after it was due. Shortfall: due and never sent.",
+            "Late: sent more than 1 ms after it was due. Shortfall: due and never sent. Min-max: the lowest and the highest of the rounds.",
             CPU_AND_MEMORY_MEAN,
             PERCENTILES,
             VERIFIED_MEANS,

@@ -2,8 +2,8 @@
 
 use crate::EchoLoad;
 use crate::metric::{
-    CLIENT_CPU, CLIENT_CPUS, CONCURRENCY, CONNECTIONS_LOST as LOST, ELAPSED, FAILED, Phase,
-    SERVER_CPU, SERVER_CPUS, SUCCEEDED,
+    CLIENT_CPU, CLIENT_CPUS, CONCURRENCY, CONNECTIONS_LOST as LOST, ELAPSED, FAILED, PLANNED,
+    Phase, SERVER_CPU, SERVER_CPUS, SHORTFALL, SUCCEEDED,
 };
 use std::collections::BTreeMap;
 
@@ -18,6 +18,25 @@ pub const UNVERIFIED: &str = "unverified";
 pub const CONNECTIONS_LOST: &str = "connections_lost";
 /// TPS x mean latency is not what was to be in flight; see [`InFlight`].
 pub const LITTLES_LAW: &str = "littles_law";
+/// More of what was due in the rate phase was never sent than
+/// [`NEVER_SENT_PERCENT_MAX`] allows: the load was not the one that was asked.
+pub const NOT_AS_ASKED: &str = "not_as_asked";
+
+/// How much of what was due in a rate phase may stay unsent, in percent.
+pub const NEVER_SENT_PERCENT_MAX: u64 = 1;
+
+/// How much of what was due in the rate phase was sent, in percent, if that is
+/// too little to be the load that was asked; `None` if it was enough or was not
+/// measured. What was sent late is not missing: its latency says how late.
+#[must_use]
+#[expect(clippy::cast_precision_loss, reason = "percents are shown")]
+pub fn too_little_sent_percent(metrics: &BTreeMap<String, u64>) -> Option<f64> {
+    let [due, unsent] = [PLANNED, SHORTFALL].map(|name| metrics.get(&Phase::Rate.metric(name)));
+    let (due, unsent) = (*due?, *unsent?);
+    let is_too_little =
+        u128::from(unsent) * 100 > u128::from(due) * u128::from(NEVER_SENT_PERCENT_MAX);
+    is_too_little.then(|| 100.0 * due.saturating_sub(unsent) as f64 / due.max(1) as f64)
+}
 
 /// Client busy at least this much, in thousandths, ...
 pub const CLIENT_BUSY_PERMILLE: u64 = 950;
@@ -226,7 +245,23 @@ mod tests {
     }
 
     #[test]
+    fn more_than_a_hundredth_unsent_is_not_the_load_that_was_asked() {
+        let sent = |due, unsent| {
+            let figures = [(PLANNED, due), (SHORTFALL, unsent)];
+            let metrics = figures.map(|(name, n)| (Phase::Rate.metric(name), n));
+            too_little_sent_percent(&metrics.into()).map(|percent| format!("{percent:.1}"))
+        };
+        assert_eq!(sent(250_013, 171_079).as_deref(), Some("31.6"));
+        assert_eq!(sent(10_000, 101).as_deref(), Some("99.0"));
+        assert_eq!(sent(10_000, 100), None);
+        assert_eq!(sent(10_000, 0), None);
+        assert_eq!(sent(0, 0), None);
+        assert_eq!(sent(u64::MAX, u64::MAX).as_deref(), Some("0.0"));
+    }
+
+    #[test]
     fn what_was_not_measured_is_not_judged() {
+        assert_eq!(too_little_sent_percent(&BTreeMap::new()), None);
         assert_eq!(client_bound(&busy(2000, 0), Phase::Rate), None);
         assert_eq!(client_bound(&BTreeMap::new(), Phase::Echo), None);
     }

@@ -108,7 +108,7 @@ fn build_all(root: &Root, subjects: &[&Subject], by_name: bool) -> Vec<Row> {
     rows
 }
 
-/// A bar on a terminal; a line a subject elsewhere.
+/// A bar on a terminal; elsewhere a line when a subject begins and one when it ends.
 struct Show {
     bar: Option<ProgressBar>,
 }
@@ -129,8 +129,9 @@ impl Show {
     }
 
     fn begins(&self, name: &str) {
-        if let Some(bar) = &self.bar {
-            bar.set_message(name.to_owned());
+        match &self.bar {
+            Some(bar) => bar.set_message(name.to_owned()),
+            None => note(format_args!("building {name} ...")),
         }
     }
 

@@ -39,7 +39,7 @@ pub struct Args {
     /// Seed of the trials' order and of every random choice [default: a new one]
     #[arg(long, value_name = "NUMBER")]
     seed: Option<u64>,
-    /// Go on with an interrupted run: its name, or the newest
+    /// Go on with an interrupted run: its name, or the newest that is not complete
     #[arg(long, value_name = "RUN", num_args = 0..=1, default_missing_value = resume::LATEST)]
     resume: Option<String>,
     /// Use what is built already

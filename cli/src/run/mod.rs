@@ -16,6 +16,7 @@ pub mod pilot;
 pub mod plan;
 pub mod processes;
 pub mod ramp;
+mod refusals;
 pub mod resume;
 pub mod room;
 pub mod session;

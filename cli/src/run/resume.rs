@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use wsbench_schema::record::PARTIAL_EXTENSION;
 use wsbench_schema::{Load, RunPlan, TrialRecord};
 
-/// Stands for the newest run.
+/// Stands for the newest run that is not complete.
 pub const LATEST: &str = "latest";
 
 /// Folders of all runs, those of `wsbench client` included, the newest last.
@@ -31,7 +31,8 @@ pub fn runs(results: &Path) -> Vec<PathBuf> {
     runs.into_iter().map(|(_, path)| path).collect()
 }
 
-/// Folder of the run to resume: the one that is named, or the newest.
+/// Folder of the run to resume: the one that is named, or the newest that is not
+/// complete.
 pub fn find(results: &Path, wanted: &str) -> anyhow::Result<PathBuf> {
     let mut runs = runs(results);
     // What `wsbench client` measured has no end to go on to.
@@ -43,7 +44,7 @@ pub fn find(results: &Path, wanted: &str) -> anyhow::Result<PathBuf> {
         );
     };
     if wanted == LATEST {
-        return Ok(newest.clone());
+        return interrupted(&runs, newest);
     }
     let named = runs
         .iter()
@@ -56,6 +57,50 @@ pub fn find(results: &Path, wanted: &str) -> anyhow::Result<PathBuf> {
             newest.file_name().unwrap_or_default().to_string_lossy()
         ),
     }
+}
+
+/// The newest run with something left to do.
+fn interrupted(runs: &[PathBuf], newest: &Path) -> anyhow::Result<PathBuf> {
+    for folder in runs.iter().rev() {
+        // One whose plan cannot be read can be no one's but that of who names it,
+        // unless there is no other.
+        let is_it = match RunPlan::load(folder) {
+            Ok(plan) => !is_complete(folder, &plan)?,
+            Err(_) => folder == newest,
+        };
+        if is_it {
+            return Ok(folder.clone());
+        }
+    }
+    bail!(
+        "no run was interrupted (the newest, {}, is complete)",
+        newest.file_name().unwrap_or_default().to_string_lossy()
+    );
+}
+
+/// Whether a run's folder holds every trial of its plan. Nothing in it is changed.
+fn is_complete(folder: &Path, plan: &RunPlan) -> anyhow::Result<bool> {
+    let context = || format!("cannot read {}", folder.display());
+    let mut finished = Finished::default();
+    for entry in fs::read_dir(folder).with_context(context)? {
+        let path = entry.with_context(context)?.path();
+        // One that cannot be read is to be measured again.
+        finished.records.extend(
+            is_record(&path)
+                .then(|| TrialRecord::load(&path).ok())
+                .flatten(),
+        );
+    }
+    Ok(finished.is_all(plan))
+}
+
+fn is_record(path: &Path) -> bool {
+    let is_plan = path
+        .file_name()
+        .is_some_and(|name| name == RunPlan::FILE_NAME);
+    path.extension()
+        .is_some_and(|extension| extension == "json")
+        && !is_plan
 }
 
 /// What makes `now` another run than `saved`, in words; nothing if it may go on.
@@ -159,10 +204,7 @@ impl Finished {
                     .with_context(|| format!("cannot remove {}", path.display()))?;
                 continue;
             }
-            let is_json = path
-                .extension()
-                .is_some_and(|extension| extension == "json");
-            if is_json && name != RunPlan::FILE_NAME {
+            if is_record(&path) {
                 match TrialRecord::load(&path) {
                     Ok(record) => finished.records.push(record),
                     Err(error) => {
@@ -182,6 +224,16 @@ impl Finished {
     pub fn record(&self, load_hash: &str, subject: &str, round: u32) -> Option<&TrialRecord> {
         self.records.iter().rev().find(|record| {
             record.load_hash == load_hash && record.subject.name == subject && record.round == round
+        })
+    }
+
+    /// Whether nothing of the plan is left to measure.
+    pub fn is_all(&self, plan: &RunPlan) -> bool {
+        plan.loads.iter().all(|load| {
+            let hash = load.hash();
+            plan.subjects.iter().all(|subject| {
+                (1..=plan.rounds).all(|round| self.record(&hash, subject, round).is_some())
+            })
         })
     }
 
@@ -222,6 +274,42 @@ mod tests {
         assert_eq!(other, results.path().join("2026-01-02"));
         let error = find(results.path(), "axum").unwrap_err().to_string();
         assert!(error.contains("the newest is 2026-01-01"), "{error}");
+    }
+
+    #[test]
+    fn the_newest_run_that_is_not_complete_is_taken_up() {
+        let results = tempfile::tempdir().unwrap();
+        let folder = |name: &str| results.path().join(name);
+        let mut last = PathBuf::new();
+        for (name, started_unix_s) in [("first", 1), ("second", 2), ("third", 3)] {
+            let mut plan = plan(name);
+            plan.started_unix_s = started_unix_s;
+            fs::create_dir(folder(name)).unwrap();
+            plan.save(&folder(name)).unwrap();
+            for (subject, round) in [("axum", 1), ("floor", 1), ("axum", 2), ("floor", 2)] {
+                last = record(&plan, subject, round).save(&folder(name)).unwrap();
+            }
+            let first_missing = folder("first").join(last.file_name().unwrap());
+            if name == "first" {
+                fs::remove_file(&first_missing).unwrap();
+            }
+        }
+        // The newest are complete, whatever else lies there.
+        fs::write(folder("third").join("x.json.partial"), "{").unwrap();
+        assert_eq!(find(results.path(), LATEST).unwrap(), folder("first"));
+        assert!(folder("third").join("x.json.partial").exists());
+        // One that cannot be read is left to do.
+        fs::write(&last, "{").unwrap();
+        assert_eq!(find(results.path(), LATEST).unwrap(), folder("third"));
+        record(&plan("third"), "floor", 2)
+            .save(&folder("third"))
+            .unwrap();
+        fs::remove_dir_all(folder("first")).unwrap();
+        let error = find(results.path(), LATEST).unwrap_err().to_string();
+        let expected = "no run was interrupted (the newest, third, is complete)";
+        assert_eq!(error, expected);
+        // By its name it is found all the same.
+        assert_eq!(find(results.path(), "third").unwrap(), folder("third"));
     }
 
     #[test]

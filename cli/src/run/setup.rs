@@ -101,7 +101,14 @@ impl Setup {
         let (folder, finished) = match saved {
             Some((saved, folder)) => {
                 refuse_another(&saved, &plan)?;
-                (folder.clone(), Finished::read(&folder)?)
+                let finished = Finished::read(&folder)?;
+                if finished.is_all(&plan) {
+                    let run = &plan.run;
+                    note(format_args!(
+                        "nothing was left to do: run {run} is complete and reported again"
+                    ));
+                }
+                (folder.clone(), finished)
             }
             None => (root.results().join(&plan.run), Finished::default()),
         };

@@ -1,9 +1,9 @@
 //! One load on one server that runs already, by an engine in this process.
 
 use crate::observe::Observer;
-use crate::progress::Meter;
+use crate::progress::{Meter, note};
 use crate::run::interrupt::Interrupt;
-use crate::run::verdict;
+use crate::run::{refusals, verdict};
 use wsbench_client::Engine;
 use wsbench_schema::{Load, Outcome, Phase, Target, TrialRecord, metric};
 
@@ -23,7 +23,7 @@ pub fn measure(
             record.outcome = failed(phase, "interrupted");
             break;
         }
-        if let Err(error) = one(&mut engine, phase, observer, interrupt, record) {
+        if let Err(error) = one(&mut engine, phase, target, observer, interrupt, record) {
             record.outcome = failed(phase, &format!("{error:#}"));
             break;
         }
@@ -46,6 +46,7 @@ fn failed(phase: Phase, reason: &str) -> Outcome {
 fn one(
     engine: &mut Engine,
     phase: Phase,
+    target: &Target,
     observer: &mut Option<Box<dyn Observer>>,
     interrupt: &Interrupt,
     record: &mut TrialRecord,
@@ -61,6 +62,10 @@ fn one(
     let count = |name: &str| report.metrics.get(name).copied();
     meter.finish(count(metric::SUCCEEDED), count(metric::FAILED).unwrap_or(0));
     record.add_client(phase, &report);
+    let refused = [metric::failed_by("refused"), metric::retried_by("refused")];
+    if phase == Phase::Connect && refused.iter().any(|name| count(name).unwrap_or(0) > 0) {
+        note(refusals::told(target));
+    }
     if let (Some(observer), Some(begin)) = (observer, begin) {
         let (end, samples) = observer.end(phase)?;
         record.add_server(phase, &begin, &end, &samples);

@@ -3,8 +3,8 @@
 
 use crate::cpus;
 use wsbench_schema::mark::{
-    CLIENT_BOUND, CONNECTIONS_LOST, InFlight, LITTLES_LAW, SHARED_CPUS, client_bound,
-    client_busy_permille, server_busy_permille,
+    CLIENT_BOUND, CONNECTIONS_LOST, InFlight, LITTLES_LAW, NOT_AS_ASKED, SHARED_CPUS, client_bound,
+    client_busy_permille, server_busy_permille, too_little_sent_percent,
 };
 use wsbench_schema::{Outcome, Phase, PhaseReport, TrialRecord, decode_histogram, metric};
 
@@ -81,6 +81,10 @@ pub fn add_marks(record: &mut TrialRecord) {
     }
     if let Some(reason) = littles_law(record) {
         record.marks.insert(LITTLES_LAW.into(), reason);
+    }
+    if let Some(percent) = too_little_sent_percent(&record.metrics) {
+        let reason = format!("rate: {percent:.1} % of what was due was sent");
+        record.marks.insert(NOT_AS_ASKED.into(), reason);
     }
 }
 
@@ -309,6 +313,21 @@ mod tests {
             trial.marks[LITTLES_LAW],
             "echo: TPS x mean latency is 50.0 in flight, where 95.0 to 100.0 should be"
         );
+    }
+
+    #[test]
+    fn a_rate_phase_that_sent_too_little_is_marked() {
+        let mut trial = record(&plan("a"), "axum", 1);
+        for (unsent, reason) in [
+            (2500, None),
+            (171_079, Some("rate: 31.6 % of what was due was sent")),
+        ] {
+            for (name, value) in [(metric::PLANNED, 250_013), (metric::SHORTFALL, unsent)] {
+                trial.metrics.insert(Phase::Rate.metric(name), value);
+            }
+            add_marks(&mut trial);
+            assert_eq!(trial.marks.get(NOT_AS_ASKED).map(String::as_str), reason);
+        }
     }
 
     #[test]
