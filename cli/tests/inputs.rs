@@ -216,6 +216,11 @@ fn what_the_machine_cannot_hold_is_told_by_the_doctor_and_refused_before_anythin
     let (code, told) = doctor("doctor -c 100 --json");
     assert_eq!(code, Some(0), "{told}");
     assert_eq!(told["client_processes"], 1);
+    let flags = "--client-processes 3 --server-processes auto --ramp --ports 2";
+    let (code, told) = doctor(&format!("doctor -c 10,100 {flags} --json"));
+    assert_eq!(code, Some(0), "{told}");
+    assert_eq!(told["client_processes"], 3);
+    assert_eq!(told["server_processes"], 1);
     // Thirty terabytes of the kernel's memory.
     let (code, told) = doctor("doctor -c 4000000000 --json");
     assert_eq!(code, Some(1), "{told}");
@@ -228,5 +233,11 @@ fn what_the_machine_cannot_hold_is_told_by_the_doctor_and_refused_before_anythin
     assert!(memory["needed"].as_u64() > memory["found"].as_u64());
     let words = ["cannot hold 4000000000 connections: ", "memory: "];
     expect_refused(&project, "run good -c 4000000000", &words);
+    // Processes without a connection would be measured idle.
+    let words = ["2 connections cannot be shared by 3 server processes"];
+    for verb in ["run good --no-build", "doctor"] {
+        let arguments = format!("{verb} -c 2 --server-processes 3");
+        expect_refused(&project, &arguments, &words);
+    }
     assert_eq!(runs(&project).len(), 0);
 }

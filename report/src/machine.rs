@@ -1,7 +1,7 @@
 //! What stands above the tables: where, when, with what and how it was
 //! measured, and what of it is not as a comparison needs it.
 
-use crate::units::{Unit, date, ranges};
+use crate::units::{self, Unit, date, ranges};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use wsbench_schema::{
@@ -50,20 +50,43 @@ impl Heading {
 }
 
 fn count(plan: &RunPlan, trials: &[&TrialRecord]) -> String {
-    let (done, planned) = progress(plan, trials);
+    let all: BTreeSet<String> = plan.loads.iter().map(Load::hash).collect();
+    let last = last_steps(plan);
+    let (done, planned) = progress(plan, trials, &last);
+    // A ramp that failed at a step failed at the last one too.
     let failed = trials
         .iter()
+        .filter(|trial| last.contains(&trial.load_hash) || !all.contains(&trial.load_hash))
         .filter(|trial| trial.outcome != Outcome::Completed)
         .count();
-    match failed {
+    let count = match failed {
         0 => format!("{done} of {planned}"),
         _ => format!("{done} of {planned}, {failed} of them failed"),
+    };
+    match all.len() == last.len() {
+        true => count,
+        false => {
+            let (done, planned) = progress(plan, trials, &all);
+            format!("{count} ({done} of {planned} records)")
+        }
     }
 }
 
-/// Trials with a record, and trials of the plan.
-fn progress(plan: &RunPlan, trials: &[&TrialRecord]) -> (usize, usize) {
-    let loads: BTreeSet<String> = plan.loads.iter().map(Load::hash).collect();
+/// The loads with which a trial ends: all, but for the steps of a ramp before its last.
+fn last_steps(plan: &RunPlan) -> BTreeSet<String> {
+    let is_last = |index: usize| {
+        let next = plan.loads.get(index + 1);
+        next.is_none_or(|next| next.after_connections == 0)
+    };
+    let loads = plan.loads.iter().enumerate();
+    loads
+        .filter(|(index, _)| is_last(*index))
+        .map(|(_, load)| load.hash())
+        .collect()
+}
+
+/// Records of these loads, and how many the plan has of them.
+fn progress(plan: &RunPlan, trials: &[&TrialRecord], loads: &BTreeSet<String>) -> (usize, usize) {
     let done = trials.iter().filter(|trial| {
         loads.contains(&trial.load_hash)
             && plan.subjects.contains(&trial.subject.name)
@@ -185,11 +208,10 @@ fn settings(plan: &RunPlan, trials: &[&TrialRecord]) -> String {
 
 fn warnings(plan: &RunPlan, trials: &[&TrialRecord]) -> Vec<String> {
     let mut warnings = Vec::new();
-    let (done, planned) = progress(plan, trials);
+    let (done, planned) = progress(plan, trials, &last_steps(plan));
     if done < planned {
-        warnings.push(format!(
-            "This run is incomplete: {done} of {planned} trials."
-        ));
+        let planned = units::counted(planned as u64, "trial");
+        warnings.push(format!("This run is incomplete: {done} of {planned}."));
     }
     let several = |read: fn(&TrialRecord) -> String| distinct(trials, read).len() > 1;
     if several(|trial| format!("{:?}", trial.machine)) {
@@ -349,6 +371,35 @@ mod tests {
         let trials: Vec<_> = extra.iter().collect();
         let heading = Heading::new(&example::plan(&["axum"], 1), &trials);
         assert_eq!(value(&heading, "Trials"), "0 of 1");
+    }
+
+    #[test]
+    fn a_ramp_is_one_trial_with_a_record_for_each_step() {
+        let step = |after, connections| {
+            let mut trial = example::trial("axum", 1);
+            trial.load.after_connections = after;
+            trial.load.connections = connections;
+            trial.load_hash = trial.load.hash();
+            trial
+        };
+        let (first, mut last) = (step(0, 10), step(10, 100));
+        let plan = RunPlan {
+            loads: vec![first.load.clone(), last.load.clone()],
+            ..example::plan(&["axum"], 1)
+        };
+        let told = |trials: &[&TrialRecord]| {
+            let heading = Heading::new(&plan, trials);
+            let complete = heading.warnings.is_empty();
+            (value(&heading, "Trials").to_owned(), complete)
+        };
+        assert_eq!(told(&[&first]), ("0 of 1 (1 of 2 records)".into(), false));
+        assert_eq!(
+            told(&[&first, &last]),
+            ("1 of 1 (2 of 2 records)".into(), true)
+        );
+        last.outcome = example::failed("axum", 1, "connect", "no memory").outcome;
+        let failed = "1 of 1, 1 of them failed (2 of 2 records)";
+        assert_eq!(told(&[&first, &last]), (failed.into(), true));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! line under the table that explains it and names the rows.
 
 use crate::row::Row;
+use crate::units;
 use std::collections::{BTreeMap, BTreeSet};
 use wsbench_schema::{Phase, TrialRecord, mark, metric};
 
@@ -41,8 +42,9 @@ fn failed_rounds(row: &Row<'_>) -> Option<Flag> {
         .map(|round| format!("{}: {}", round.stage, round.reason))
         .collect();
     let causes = causes.into_iter().collect::<Vec<_>>().join("; ");
-    let (count, rounds) = (failed.len(), row.subject.rounds());
-    let meaning = format!("{count} of {rounds} rounds failed and are in no figure ({causes})");
+    let (count, rounds) = (failed.len(), counted(row.subject.rounds()));
+    let are = if count == 1 { "is" } else { "are" };
+    let meaning = format!("{count} of {rounds} failed and {are} in no figure ({causes})");
     (count > 0).then(|| Flag::new("F", meaning))
 }
 
@@ -68,6 +70,10 @@ fn not_as_asked(row: &Row<'_>) -> Option<Flag> {
     Some(Flag::new("D", meaning))
 }
 
+fn counted(rounds: usize) -> String {
+    units::counted(rounds as u64, "round")
+}
+
 /// Whether the row shows the client's limit. Where that cannot be told, the row
 /// says so: silence would read as "no".
 fn client_bound(row: &Row<'_>) -> Vec<Flag> {
@@ -79,12 +85,13 @@ fn client_bound(row: &Row<'_>) -> Vec<Flag> {
             .map(|trial| mark::client_bound(&trial.metrics, row.phase));
         verdicts.filter(|found| *found == verdict).count()
     };
-    let (bound, unknown, rounds) = (judged(Some(true)), judged(None), trials.len());
+    let (bound, unknown) = (judged(Some(true)), judged(None));
+    let rounds = counted(trials.len());
     let mut flags = Vec::new();
     if bound > 0 {
         let meaning = format!(
             "client-bound: the client's CPUs were at least {} % busy while the server's were under {} %; \
-             the row shows the client's limit ({bound} of {rounds} rounds)",
+             the row shows the client's limit ({bound} of {rounds})",
             mark::CLIENT_BUSY_PERMILLE / 10,
             mark::SERVER_BUSY_PERMILLE / 10,
         );
@@ -93,7 +100,7 @@ fn client_bound(row: &Row<'_>) -> Vec<Flag> {
     if unknown > 0 {
         let meaning = format!(
             "not known whether the client was the limit: CPU of server or client was not measured \
-             ({unknown} of {rounds} rounds)"
+             ({unknown} of {rounds})"
         );
         flags.push(Flag::new("?", meaning));
     }
@@ -296,7 +303,7 @@ mod tests {
         assert!(
             lines[0].starts_with("C (a): client-bound: the client's CPUs were at least 95 % busy")
         );
-        assert!(lines[0].ends_with("(1 of 1 rounds)"));
+        assert!(lines[0].ends_with("(1 of 1 round)"));
         assert_eq!(
             lines[1],
             "S (all rows): server and client shared CPUs: CPU 0 for both"

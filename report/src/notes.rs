@@ -220,7 +220,7 @@ mod tests {
         assert_eq!(
             notes,
             [
-                "F (axum): 1 of 2 rounds failed and are in no figure (echo: the server exited with status 1)",
+                "F (axum): 1 of 2 rounds failed and is in no figure (echo: the server exited with status 1)",
                 "not measured: floor",
             ]
         );

@@ -113,8 +113,10 @@ fn about(group: &[&Section]) -> String {
         .any(|section| section.load.after_connections > 0)
     {
         true => {
-            "One server process for all steps of a subject: MEM/conn is what it grew by for the \
-             connections that the step added, MEM Max what it then had in all."
+            "The same server process or processes for all steps of a subject. MEM/conn is what they \
+             grew by while the step connected, for each connection that it opened; that may be less \
+             than of a fresh server, since memory that earlier steps freed is used again. MEM Max is \
+             of the echo phase, and has in it what earlier connections, echoes and rate phases left."
         }
         false => "A fresh server process for each number of connections.",
     };
@@ -176,7 +178,11 @@ mod tests {
         assert_eq!(shown, expected);
         assert!(grid.rows.iter().all(|row| row.len() == grid.header.len()));
         assert!(text::cell(&grid.rows[3][2]).contains("no memory"));
-        assert!(grid.notes[0].contains("One server process for all steps"));
+        let note = &grid.notes[0];
+        assert!(note.contains("The same server process or processes for all steps"));
+        assert!(note.contains("grew by while the step connected"), "{note}");
+        assert!(note.contains("less than of a fresh server"), "{note}");
+        assert!(note.contains("MEM Max is of the echo phase"), "{note}");
     }
 
     #[test]

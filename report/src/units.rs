@@ -7,6 +7,16 @@
 /// What stands where nothing was measured. Never a zero.
 pub const MISSING: &str = "-";
 
+/// A number of things in words: `1 round`, `2 rounds`, `2 processes`.
+#[must_use]
+pub fn counted(count: u64, what: &str) -> String {
+    match (count, what.ends_with('s')) {
+        (1, _) => format!("1 {what}"),
+        (_, true) => format!("{count} {what}es"),
+        (_, false) => format!("{count} {what}s"),
+    }
+}
+
 /// What a number counts, which decides how it is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {

@@ -14,7 +14,7 @@ const RATE: &str = "Rate: open loop";
 const SAMPLING: &str = "Sampling";
 
 /// What to do to a server. The defaults named are those of `client` without a
-/// profile; `run` takes the profile's.
+/// profile; `run` and `doctor` take the profile's.
 #[derive(Args, Clone, Debug, Default)]
 pub struct LoadArgs {
     /// Connections to open; for `run` also a list: 1000,10000 [default: 10000]

@@ -2,6 +2,7 @@
 
 use super::{Amount, Bytes, Check, Demand, Limits, Side, Status, Sysctl};
 use wsbench_client::engine::dial::ports_of_one_source;
+use wsbench_report::units::counted;
 
 /// Files that a process holds besides its connections: listeners, epolls, timers, logs.
 pub const FILES_BESIDES: u64 = 200;
@@ -28,6 +29,8 @@ pub fn checks(found: &Limits, demand: &Demand) -> Vec<Check> {
         nofile(found, demand, Side::Client, demand.client_processes),
         nofile(found, demand, Side::Server, demand.server_processes),
     ];
+    checks.push(nofile_soft(found, demand));
+    checks.push(nr_open(found, demand));
     checks.extend(one_process(found, demand));
     checks.push(file_max(found, demand));
     checks.push(tuples(found, demand));
@@ -91,6 +94,60 @@ fn nofile(found: &Limits, demand: &Demand, side: Side, processes: u64) -> Check 
     }
 }
 
+/// Of the side whose processes hold more.
+fn files_of_a_process(demand: &Demand) -> u64 {
+    let fewest = demand.client_processes.min(demand.server_processes);
+    demand.connections.div_ceil(fewest.max(1)) + FILES_BESIDES
+}
+
+fn nofile_soft(found: &Limits, demand: &Demand) -> Check {
+    let needed = files_of_a_process(demand);
+    let check = Check::new(
+        "open files a process (soft limit, which a run raises by itself)",
+        Side::Both,
+        count(found.nofile_soft),
+        Amount::Count(needed),
+    );
+    let is_short = |limit: Option<u64>| limit.is_some_and(|limit| limit < needed);
+    match is_short(found.nofile_soft) && is_short(found.nofile_hard) {
+        true => check.with(
+            Status::Advice,
+            "lift the hard limit; up to that a run raises this one by itself",
+        ),
+        false => check,
+    }
+}
+
+fn nr_open(found: &Limits, demand: &Demand) -> Check {
+    let needed = files_of_a_process(demand);
+    let name = "what the hard limit may be raised to (fs.nr_open)";
+    let Some(most) = found.nr_open else {
+        let unknown = Amount::Text("not visible".into());
+        return Check {
+            status: Status::Unknown,
+            ..Check::new(name, Side::Both, unknown, Amount::Count(needed))
+        };
+    };
+    let check = Check::new(name, Side::Both, Amount::Count(most), Amount::Count(needed));
+    // A hard limit that is enough already need not be raised, and the row of one
+    // that is not lifts this setting with it.
+    match most < needed && found.nofile_hard.is_some_and(|hard| hard < needed) {
+        true => {
+            let setting = Sysctl::new("fs.nr_open", roomy(needed).to_string());
+            check.with(Status::Advice, setting.command())
+        }
+        false => check,
+    }
+}
+
+/// What lifts the hard limit so that a process can open so many files.
+pub fn files_remedy(needed: u64) -> String {
+    let wanted = roomy(needed);
+    format!(
+        "ulimit -n {wanted} (as root with CAP_SYS_RESOURCE; in a container: --ulimit nofile={wanted})"
+    )
+}
+
 fn lift_nofile(check: Check, found: &Limits, needed: u64, status: Status) -> Check {
     let wanted = roomy(needed);
     let first = match found.nr_open {
@@ -98,9 +155,7 @@ fn lift_nofile(check: Check, found: &Limits, needed: u64, status: Status) -> Che
         _ => Vec::new(),
     };
     let commands: Vec<String> = first.iter().map(Sysctl::command).collect();
-    let remedy = commands.into_iter().chain([format!(
-        "ulimit -n {wanted} (as root with CAP_SYS_RESOURCE; in a container: --ulimit nofile={wanted})"
-    )]);
+    let remedy = commands.into_iter().chain([files_remedy(needed)]);
     let remedy = remedy.collect::<Vec<_>>().join(" && ");
     Check {
         fix: first,
@@ -157,7 +212,9 @@ fn tuples(found: &Limits, demand: &Demand) -> Check {
         "local addresses and ports",
         Side::Client,
         Amount::Text(format!(
-            "{room}: {sources} addresses x {ports} x {each} ports"
+            "{room}: {} x {} x {each} of {local} local ports (7/16)",
+            counted(sources, "address"),
+            counted(ports, "port"),
         )),
         Amount::Count(demand.connections),
     )
@@ -209,7 +266,10 @@ fn socket_buffers(found: &Limits, demand: &Demand) -> Check {
     let in_flight = demand.in_flight.max(1);
     let pages = (demand.payload_bytes + MESSAGE_OVERHEAD_BYTES).div_ceil(PAGE_BYTES);
     let needed = in_flight.saturating_mul(pages * PAGE_BYTES);
-    let name = "memory of all socket buffers";
+    let name = format!(
+        "memory of all socket buffers: {} in flight",
+        counted(in_flight, "message")
+    );
     let needs = Amount::Bytes(Bytes(needed));
     match found.tcp_memory_bytes {
         None => Check {
@@ -338,7 +398,7 @@ mod tests {
 
     /// Name, status and remedy of the only check that is not fine.
     #[track_caller]
-    fn only(found: &Limits, demand: &Demand) -> (&'static str, Status, String) {
+    fn only(found: &Limits, demand: &Demand) -> (String, Status, String) {
         let checks = checks(found, demand);
         let bad: Vec<_> = checks
             .iter()
@@ -348,7 +408,7 @@ mod tests {
             panic!("{bad:#?}");
         };
         let remedy = check.remedy.clone().unwrap_or_default();
-        (check.name, check.status, remedy)
+        (check.name.to_string(), check.status, remedy)
     }
 
     #[test]
@@ -398,7 +458,7 @@ mod tests {
             ),
             (
                 |l| l.tcp_memory_bytes = Some(39 << 20),
-                "memory of all socket buffers",
+                "memory of all socket buffers: 10000 messages in flight",
                 Advice,
                 "sysctl -w net.ipv4.tcp_mem=\"5500 8250 11000\"",
             ),
@@ -436,7 +496,8 @@ mod tests {
         for (change, name, status, remedy) in cases {
             let mut limits = large();
             change(&mut limits);
-            assert_eq!(only(&limits, &million()), (name, status, remedy.to_owned()));
+            let expected = (name.to_owned(), status, remedy.to_owned());
+            assert_eq!(only(&limits, &million()), expected);
         }
     }
 
@@ -461,7 +522,7 @@ mod tests {
         };
         let (name, status, remedy) = only(&limits, &many);
         assert_eq!(
-            (name, status),
+            (name.as_str(), status),
             ("open files for one process a side", Status::Advice)
         );
         assert!(
@@ -473,8 +534,54 @@ mod tests {
     #[test]
     fn loopback_has_addresses_for_any_number() {
         let check = tuples(&large(), &million());
-        let expected = Amount::Text("1111320: 9 addresses x 10 x 12348 ports".into());
-        assert_eq!((check.found, check.status), (expected, Status::Ok));
+        let expected = "1111320: 9 addresses x 10 ports x 12348 of 28232 local ports (7/16)";
+        let found = Amount::Text(expected.into());
+        assert_eq!((check.found, check.status), (found, Status::Ok));
+        let few = Demand {
+            connections: 9,
+            ports: 1,
+            ..million()
+        };
+        let found = tuples(&large(), &few).found.to_string();
+        assert!(found.starts_with("12348: 1 address x 1 port x "), "{found}");
+    }
+
+    #[test]
+    fn the_soft_limit_and_what_the_hard_one_may_become_have_rows_of_their_own() {
+        let rows = |change: fn(&mut Limits)| {
+            let mut limits = large();
+            change(&mut limits);
+            let checks = [
+                nofile_soft(&limits, &million()),
+                nr_open(&limits, &million()),
+            ];
+            checks.map(|check| (check.found.to_string(), check.status))
+        };
+        use Status::{Advice, Ok, Unknown};
+        let row = |found: &str, status| (found.to_owned(), status);
+        assert_eq!(rows(|_| ()), [row("1024", Ok), row("1100000", Ok)]);
+        let low = rows(|limits| {
+            limits.nofile_hard = Some(20_000);
+            limits.nr_open = Some(30_000);
+        });
+        assert_eq!(low, [row("1024", Advice), row("30000", Advice)]);
+        let hidden = rows(|limits| {
+            limits.nofile_soft = None;
+            limits.nr_open = None;
+        });
+        assert_eq!(hidden, [row("unlimited", Ok), row("not visible", Unknown)]);
+    }
+
+    #[test]
+    fn a_hard_limit_below_what_any_process_needs_is_not_shared_by_many() {
+        let load = wsbench_schema::Load {
+            connections: 1_500,
+            ..crate::run::testing::load()
+        };
+        let demand = Demand::of(&load, 10, Some(150));
+        assert_eq!((demand.client_processes, demand.server_processes), (1, 1));
+        let check = nofile(&large(), &demand, Side::Client, 1);
+        assert_eq!(check.needed, Amount::Count(1_700));
     }
 
     #[test]

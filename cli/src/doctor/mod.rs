@@ -8,11 +8,12 @@ mod noise;
 
 pub use facts::{Limits, Noise};
 pub use fix::{Changed, fix};
-pub use limits::{FILES_BESIDES, KERNEL_BYTES};
+pub use limits::{FILES_BESIDES, KERNEL_BYTES, files_remedy};
 
 use anyhow::bail;
 use serde::Serialize;
-use wsbench_report::units::Unit;
+use std::borrow::Cow;
+use wsbench_report::units::{Unit, counted};
 use wsbench_schema::Load;
 
 /// What a run asks of the machine.
@@ -38,8 +39,12 @@ impl Demand {
     /// Of a load with one process a side, or as many as the open files take.
     pub fn of(load: &Load, ports: u16, nofile_hard: Option<u64>) -> Self {
         let connections = u64::from(load.connections);
-        let a_process = nofile_hard.map(|hard| hard.saturating_sub(limits::FILES_BESIDES).max(1));
-        let processes = a_process.map_or(1, |most| connections.div_ceil(most).max(1));
+        let a_process = nofile_hard.map(|hard| hard.saturating_sub(limits::FILES_BESIDES));
+        let processes = match a_process {
+            // Where not even one connection fits, more processes do not help.
+            None | Some(0) => 1,
+            Some(most) => connections.div_ceil(most).max(1),
+        };
         let in_echo = load.echo.as_ref().map_or(0, |echo| match echo.concurrency {
             0 => connections,
             some => some.into(),
@@ -144,7 +149,7 @@ pub struct Sysctl {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Check {
     /// In words: `open files a process`.
-    pub name: &'static str,
+    pub name: Cow<'static, str>,
     /// Whom it limits.
     pub side: Side,
     /// What is there.
@@ -161,9 +166,9 @@ pub struct Check {
 
 impl Check {
     /// Enough, unless something is said against it.
-    fn new(name: &'static str, side: Side, found: Amount, needed: Amount) -> Self {
+    fn new(name: impl Into<Cow<'static, str>>, side: Side, found: Amount, needed: Amount) -> Self {
         Self {
-            name,
+            name: name.into(),
             side,
             found,
             needed,
@@ -245,8 +250,8 @@ pub fn refuse(checks: &[Check], demand: &Demand) -> anyhow::Result<()> {
         .collect();
     if !short.is_empty() {
         bail!(
-            "cannot hold {} connections: {}",
-            demand.connections,
+            "cannot hold {}: {}",
+            counted(demand.connections, "connection"),
             short.join("; ")
         );
     }

@@ -1,10 +1,11 @@
 //! How many client and server processes carry a load. One a side where the
 //! machine's limits allow; where one may not hold so many sockets, as many as it takes.
 
-use crate::doctor::FILES_BESIDES;
+use crate::doctor::{FILES_BESIDES, files_remedy};
 use anyhow::bail;
 use std::fmt;
 use std::str::FromStr;
+use wsbench_report::units::counted;
 
 /// What the user asks for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -35,7 +36,9 @@ impl Processes {
     /// For so many connections, of which a process can hold `each_most`.
     pub fn of(connections: u32, client: Count, server: Count, each_most: u32) -> Self {
         let side = |count| match count {
-            Count::Auto => connections.div_ceil(each_most.max(1)).max(1),
+            // Where not even one connection fits, more processes do not help.
+            Count::Auto if each_most == 0 => 1,
+            Count::Auto => connections.div_ceil(each_most).max(1),
             Count::Fixed(count) => count,
         };
         Self {
@@ -50,16 +53,39 @@ impl Processes {
     }
 
     /// Refuses counts with which a process would have to hold more than it can.
-    pub fn check(self, connections: u32, each_most: u32) -> anyhow::Result<()> {
+    pub fn check(self, connections: u32, nofile_hard: Option<u64>) -> anyhow::Result<()> {
+        let each_most = each_most(nofile_hard);
+        let held = counted(connections.into(), "connection");
+        if let (0, Some(hard)) = (each_most, nofile_hard) {
+            bail!(
+                "cannot hold {held}: the nofile hard limit of {hard} is below the {} files that a \
+                 process with one connection needs (run: {})",
+                FILES_BESIDES + 1,
+                files_remedy(u64::from(connections) + FILES_BESIDES)
+            );
+        }
         for (side, count) in [("client", self.client), ("server", self.server)] {
             let each = connections.div_ceil(count.max(1));
             if each > each_most {
-                let least = connections.div_ceil(each_most.max(1));
+                let least = connections.div_ceil(each_most);
+                let processes = counted(count.into(), &format!("{side} process"));
                 bail!(
-                    "cannot hold {connections} connections in {count} {side} processes: each can \
-                     open {each_most} (use --{side}-processes {least} or more, or auto)"
+                    "cannot hold {held} in {processes}: each can open {each_most} (use --{side}-processes {least} or more, or auto)"
                 );
             }
+        }
+        Ok(())
+    }
+
+    /// Refuses servers of which some would have no connection under a load.
+    pub fn check_share(self, connections: u32) -> anyhow::Result<()> {
+        if self.server > connections {
+            bail!(
+                "{} cannot be shared by {}: some would have none (use --server-processes \
+                 {connections} or fewer, or more connections)",
+                counted(connections.into(), "connection"),
+                counted(self.server.into(), "server process"),
+            );
         }
         Ok(())
     }
@@ -129,12 +155,49 @@ mod tests {
             client: 6,
             server: 2,
         };
-        counts.check(30_000, 19_800).unwrap();
-        let error = counts.check(100_000, 19_800).unwrap_err().to_string();
+        let hard = Some(20_000);
+        counts.check(30_000, hard).unwrap();
+        let error = counts.check(100_000, hard).unwrap_err().to_string();
         assert_eq!(
             error,
             "cannot hold 100000 connections in 2 server processes: each can open 19800 \
              (use --server-processes 6 or more, or auto)"
+        );
+    }
+
+    #[test]
+    fn a_limit_below_what_any_process_needs_is_not_solved_by_more_processes() {
+        let hard = Some(150);
+        let counts = Processes::of(1_500, Count::Auto, Count::Auto, each_most(hard));
+        assert!(!counts.are_several());
+        for counts in [
+            counts,
+            Processes {
+                client: 1_500,
+                server: 1_500,
+            },
+        ] {
+            let error = counts.check(1_500, hard).unwrap_err().to_string();
+            let expected = "cannot hold 1500 connections: the nofile hard limit of 150 is below \
+                            the 201 files that a process with one connection needs (run: ulimit -n \
+                            1870 ";
+            assert!(error.starts_with(expected), "{error}");
+        }
+        counts.check(1, Some(201)).unwrap();
+    }
+
+    #[test]
+    fn server_processes_without_a_connection_are_refused() {
+        let counts = Processes {
+            client: 1,
+            server: 5,
+        };
+        counts.check_share(5).unwrap();
+        let error = counts.check_share(1).unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "1 connection cannot be shared by 5 server processes: some would have none (use \
+             --server-processes 1 or fewer, or more connections)"
         );
     }
 }

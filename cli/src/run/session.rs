@@ -26,6 +26,7 @@ use anyhow::Context as _;
 use std::collections::BTreeMap;
 use std::fs;
 use std::process::ExitCode;
+use wsbench_report::units::counted;
 use wsbench_report::{Report, terminal_width};
 use wsbench_schema::{CpuMap, Load, Machine, Outcome, TrialRecord};
 
@@ -46,7 +47,7 @@ fn refuse_what_cannot_be_held(loads: &[Load], options: &Options) -> anyhow::Resu
     };
     let processes = options.processes(load.connections);
     let found = doctor::Limits::read()?;
-    processes.check(load.connections, processes::each_most(found.nofile_hard))?;
+    processes.check(load.connections, found.nofile_hard)?;
     let demand = Demand {
         client_processes: processes.client.into(),
         server_processes: processes.server.into(),
@@ -55,6 +56,7 @@ fn refuse_what_cannot_be_held(loads: &[Load], options: &Options) -> anyhow::Resu
     doctor::refuse(&doctor::limits(&found, &demand), &demand)?;
     // Too little to share is better said now than once for every trial.
     for load in loads {
+        processes.check_share(load.connections)?;
         load.shares(processes.client).map_err(anyhow::Error::msg)?;
     }
     Ok(())
@@ -215,30 +217,24 @@ fn announce(setup: &Setup, todo: &[Planned], estimate: &Estimate) {
         done => format!(", {done} of them done already"),
     };
     say(format_args!(
-        "run {}, profile {}, seed {}: {} x {} x {} = {}{done}",
+        "run {}, profile {}, seed {}: {}{done}",
         plan.run,
         plan.profile,
         plan.seed,
-        counted(plan.subjects.len(), "server"),
-        match chains.len() == plan.loads.len() {
-            true => counted(chains.len(), "load"),
-            false => format!(
-                "{} of {}",
-                counted(chains.len(), "ramp"),
-                counted(plan.loads.len(), "step")
-            ),
-        },
-        counted(plan.rounds as usize, "round"),
-        counted(all, "trial"),
+        size(
+            plan.subjects.len(),
+            chains.len(),
+            plan.loads.len(),
+            plan.rounds
+        ),
     ));
     for chain in chains {
         let load = &plan.loads[chain.end - 1];
         let processes = setup.options.processes(load.connections);
         if processes.are_several() {
             let connections = load.connections;
-            say(format_args!(
-                "{connections} connections: {processes} (client x server)"
-            ));
+            let connections = counted(connections.into(), "connection");
+            say(format_args!("{connections}: {processes} (client x server)"));
         }
     }
     if !todo.is_empty() {
@@ -250,11 +246,23 @@ fn announce(setup: &Setup, todo: &[Planned], estimate: &Estimate) {
     }
 }
 
-fn counted(count: usize, what: &str) -> String {
-    match count {
-        1 => format!("1 {what}"),
-        _ => format!("{count} {what}s"),
+/// How many trials there are, and why. A ramp is one trial, with a record for each step.
+fn size(subjects: usize, chains: usize, loads: usize, rounds: u32) -> String {
+    let trials = subjects * chains * rounds as usize;
+    let (subjects, chains, loads) = (subjects as u64, chains as u64, loads as u64);
+    let servers = counted(subjects, "server");
+    let rounds_said = counted(rounds.into(), "round");
+    let trials = counted(trials as u64, "trial");
+    if chains == loads {
+        let loads = counted(loads, "load");
+        return format!("{servers} x {loads} x {rounds_said} = {trials}");
     }
+    let steps = match chains {
+        1 => format!("1 ramp of {}", counted(loads, "step")),
+        _ => format!("{chains} ramps ({loads} steps in all)"),
+    };
+    let records = counted(subjects * loads * u64::from(rounds), "record");
+    format!("{servers} x {steps} x {rounds_said} = {trials} ({records})")
 }
 
 /// Builds every subject that is still to be measured; those that could not be,
@@ -281,7 +289,8 @@ fn build(
         let mut spinner = Spinner::new(format!("building {}", subject.name));
         let built = compile::build(root, subject, &mut |event| match event {
             compile::Event::Crate { done, name } => {
-                spinner.update(&format!("{name} ({})", counted(done, "crate")));
+                let crates = counted(done as u64, "crate");
+                spinner.update(&format!("{name} ({crates})"));
             }
             compile::Event::Notice(text) => spinner.update(text),
         });
@@ -390,14 +399,14 @@ fn measure(
             attempt: attempts.max().unwrap_or(1),
             seed: plan::trial_seed(plan.seed, trial.round),
             title: title_of(loads),
+            titles: loads.chunks(1).map(title_of).collect(),
             admission,
         };
-        let Some(records) = trial::run(&bench, &job)? else {
-            return Ok(false);
+        let tell = |title: &str, record: &TrialRecord| {
+            say(format_args!("{title}  {}", result(record)));
         };
-        for record in &records {
-            let load = std::slice::from_ref(&record.load);
-            say(format_args!("{}  {}", title_of(load), result(record)));
+        if !trial::run(&bench, &job, Box::new(tell))? {
+            return Ok(false);
         }
     }
     Ok(true)
@@ -410,7 +419,11 @@ fn described(loads: &[Load]) -> String {
         .map(|load| load.connections.to_string())
         .collect();
     let payload = loads.first().map_or(0, |load| load.payload_bytes);
-    format!("{} connections x {payload} B", connections.join(", "))
+    let what = match &connections[..] {
+        [one] if one == "1" => "connection",
+        _ => "connections",
+    };
+    format!("{} {what} x {payload} B", connections.join(", "))
 }
 
 fn result(record: &TrialRecord) -> String {
@@ -444,9 +457,50 @@ fn report(
         say(format_args!("{}", file.display()));
     }
     say(format_args!(
-        "{} ({} records)",
+        "{} ({})",
         setup.folder.display(),
-        records.len()
+        counted(records.len() as u64, "record")
     ));
     Ok(records.iter().any(verdict::is_at_fault))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::testing;
+
+    #[test]
+    fn a_run_says_how_many_trials_and_records_it_makes() {
+        for (subjects, chains, loads, rounds, expected) in [
+            (1, 1, 1, 1, "1 server x 1 load x 1 round = 1 trial"),
+            (3, 2, 2, 3, "3 servers x 2 loads x 3 rounds = 18 trials"),
+            (
+                2,
+                1,
+                6,
+                3,
+                "2 servers x 1 ramp of 6 steps x 3 rounds = 6 trials (36 records)",
+            ),
+            (
+                3,
+                2,
+                4,
+                1,
+                "3 servers x 2 ramps (4 steps in all) x 1 round = 6 trials (12 records)",
+            ),
+        ] {
+            assert_eq!(size(subjects, chains, loads, rounds), expected);
+        }
+    }
+
+    #[test]
+    fn a_load_is_described_by_what_differs() {
+        let of = |connections| Load {
+            connections,
+            payload_bytes: 8,
+            ..testing::load()
+        };
+        assert_eq!(described(&[of(1)]), "1 connection x 8 B");
+        assert_eq!(described(&[of(1), of(9)]), "1, 9 connections x 8 B");
+    }
 }

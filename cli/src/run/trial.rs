@@ -78,8 +78,10 @@ pub struct Job<'a> {
     pub attempt: u32,
     /// Of its random choices.
     pub seed: u64,
-    /// Stands in front of progress: `axum  round 1/3`.
+    /// Stands in front of notes: `axum  round 1/3`.
     pub title: String,
+    /// Stands in front of progress and results, one for each load.
+    pub titles: Vec<String>,
     /// Whether it may be timed.
     pub admission: Admission,
 }
@@ -121,13 +123,18 @@ impl Job<'_> {
     }
 }
 
-/// Makes a trial and saves its records, one a load, each as soon as it is
-/// measured; `None` if the user interrupted it.
-pub fn run(bench: &Bench<'_>, job: &Job<'_>) -> anyhow::Result<Option<Vec<TrialRecord>>> {
+/// Takes each record as soon as it is saved, with the title of its load.
+pub type Told = Box<dyn FnMut(&str, &TrialRecord)>;
+
+/// Makes a trial, and saves and tells its records, one a load, each as soon as it is
+/// measured; false if the user interrupted it.
+pub fn run(bench: &Bench<'_>, job: &Job<'_>, told: Told) -> anyhow::Result<bool> {
     let mut steps = Steps {
         folder: bench.folder.to_owned(),
+        titles: job.titles.clone(),
         current: blank(bench, job),
-        done: Vec::new(),
+        done: 0,
+        told,
     };
     let stopped = match &job.admission {
         Admission::Admitted => measure(bench, job, &mut steps),
@@ -140,31 +147,40 @@ pub fn run(bench: &Bench<'_>, job: &Job<'_>) -> anyhow::Result<Option<Vec<TrialR
     };
     match stopped {
         Ok(()) => {}
-        Err(Stop::Interrupted) => return Ok(None),
+        Err(Stop::Interrupted) => return Ok(false),
         Err(Stop::Broken(error)) => return Err(error),
         Err(Stop::Failed { stage, reason }) => {
             let outcome = Outcome::Failed { stage, reason };
             steps.current.outcome = outcome.clone();
             // The steps behind it cannot be reached.
-            for load in &job.loads[steps.done.len() + 1..] {
+            for load in &job.loads[steps.done + 1..] {
                 steps.next(load)?;
                 steps.current.outcome = outcome.clone();
             }
         }
     }
-    steps.finish().map(Some)
+    steps.finish()?;
+    Ok(true)
 }
 
 /// The records of a trial.
 struct Steps {
     folder: PathBuf,
+    /// One for each load.
+    titles: Vec<String>,
     /// Of the load that is being measured.
     current: TrialRecord,
-    /// Those that are saved.
-    done: Vec<TrialRecord>,
+    /// Loads whose records are saved.
+    done: usize,
+    told: Told,
 }
 
 impl Steps {
+    /// Of the load that is being measured.
+    fn title(&self) -> &str {
+        self.titles.get(self.done).map_or("", String::as_str)
+    }
+
     /// Saves the current record and goes on to the next step of a ramp.
     fn next(&mut self, load: &Load) -> anyhow::Result<()> {
         let mut marks = self.current.marks.clone();
@@ -190,14 +206,15 @@ impl Steps {
         record
             .save(&self.folder)
             .with_context(|| format!("cannot save the record of {name}, round {round}"))?;
-        self.done.push(record);
+        let title = self.title().to_owned();
+        (self.told)(&title, &record);
+        self.done += 1;
         Ok(())
     }
 
-    fn finish(mut self) -> anyhow::Result<Vec<TrialRecord>> {
+    fn finish(mut self) -> anyhow::Result<()> {
         let last = self.current.clone();
-        self.save(last)?;
-        Ok(self.done)
+        self.save(last)
     }
 }
 
@@ -402,4 +419,43 @@ fn interruptible(bench: &Bench<'_>) -> Result<(), Stop> {
 fn log(bench: &Bench<'_>, record: &TrialRecord, extension: &str) -> PathBuf {
     let name = Path::new(&record.file_name()).with_extension(extension);
     bench.logs.join(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::testing;
+    use std::cell::RefCell;
+    use std::rc::Rc;
+
+    #[test]
+    fn each_step_of_a_ramp_is_told_when_it_is_saved_and_not_at_the_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let lines = Rc::new(RefCell::new(Vec::new()));
+        let heard = Rc::clone(&lines);
+        let plan = testing::plan("a");
+        let first = testing::record(&plan, "axum", 1);
+        let next = Load {
+            connections: first.load.connections + 1,
+            after_connections: first.load.connections,
+            ..first.load.clone()
+        };
+        let mut steps = Steps {
+            folder: folder.path().to_owned(),
+            titles: vec!["axum, few".into(), "axum, more".into()],
+            current: first,
+            done: 0,
+            told: Box::new(move |title, record| {
+                let line = (title.to_owned(), record.load.after_connections > 0);
+                heard.borrow_mut().push(line);
+            }),
+        };
+        assert_eq!(steps.title(), "axum, few");
+        steps.next(&next).unwrap();
+        assert_eq!(*lines.borrow(), [("axum, few".to_owned(), false)]);
+        assert_eq!(steps.title(), "axum, more");
+        steps.finish().unwrap();
+        assert_eq!(lines.borrow()[1], ("axum, more".to_owned(), true));
+        assert_eq!(TrialRecord::load_all(folder.path()).unwrap().len(), 2);
+    }
 }

@@ -83,7 +83,7 @@ impl Phases<'_> {
     fn one(&mut self, phase: Phase) -> Result<(), Stop> {
         let begin = self.observer.begin(phase);
         let mut begin = begin.map_err(|error| self.unobserved(phase, &error))?;
-        let title = format!("{}  {phase}", self.job.title);
+        let title = format!("{}  {phase}", self.steps.title());
         let mut meter = Meter::new(title);
         let done = {
             let mut watch = watch(self.bench, self.servers, &mut self.guard);
