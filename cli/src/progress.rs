@@ -152,7 +152,7 @@ impl Spinner {
         });
         let lines = bar.is_none().then(|| {
             Lines::new(text.clone(), QUIET, |line| {
-                note(format_args!("{} {line}", Utc::now()))
+                note(format_args!("{} {line}", Utc::now()));
             })
         });
         Self {

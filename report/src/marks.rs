@@ -63,9 +63,9 @@ fn not_as_asked(row: &Row<'_>) -> Option<Flag> {
         (least, most) => format!("{least:.1} to {most:.1} %"),
     };
     let meaning = format!(
-        "not the load that was asked: {} of {} rounds sent {percent} of what was due",
+        "not the load that was asked: {} of {} sent {percent} of what was due",
         sent.len(),
-        trials.len()
+        counted(trials.len())
     );
     Some(Flag::new("D", meaning))
 }

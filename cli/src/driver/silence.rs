@@ -38,7 +38,7 @@ impl Silence {
     pub fn excuse(&self) -> String {
         let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
         let load = text.split(' ').next().and_then(|load| load.parse().ok());
-        let cpus = available_parallelism().map_or(1, |cpus| cpus.get());
+        let cpus = available_parallelism().map_or(1, std::num::NonZero::get);
         let missed = self.since.elapsed().saturating_sub(self.counted);
         excuse(load, cpus, missed, self.counted)
     }
