@@ -2,7 +2,8 @@
 
 use crate::util::{
     BOUND, Ended, Project, REAPED, Running, add_wrong, clients, descendants, eventually,
-    expect_exit_code, expect_nothing_left, project, records, records_saved, runs, signal,
+    expect_exit_code, expect_nothing_left, project, records, records_saved, runs,
+    sighup_is_ignored, signal,
 };
 use std::fs;
 use std::thread;
@@ -59,6 +60,9 @@ fn ctrl_c_keeps_and_reports_what_there_is_and_resume_measures_the_rest() {
 #[test]
 fn sigterm_and_sighup_end_a_run_as_ctrl_c_does() {
     for signals in [["TERM"].as_slice(), &["HUP", "HUP"]] {
+        if signals.contains(&"HUP") && sighup_is_ignored() {
+            continue;
+        }
         let project = project();
         add_wrong(&project, "server", "--fork --ignore-sigterm");
         let mut run = Running::start(&project, "run server -c 8 -n 100000000");
@@ -98,6 +102,9 @@ fn under_nohup_a_run_outlives_its_terminal() {
 
 #[test]
 fn a_run_whose_terminal_is_closed_ends_in_order_and_is_reported() {
+    if sighup_is_ignored() {
+        return;
+    }
     let project = project();
     for name in ["one", "two"] {
         add_wrong(&project, name, "");

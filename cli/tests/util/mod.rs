@@ -128,6 +128,21 @@ pub struct Ended {
     pub took: Duration,
 }
 
+/// Whether whoever started the tests had SIGHUP ignored, as `nohup` does: a run
+/// inherits that, and is then right not to end by it.
+pub fn sighup_is_ignored() -> bool {
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let mask = status
+        .lines()
+        .find_map(|line| line.strip_prefix("SigIgn:"))
+        .unwrap();
+    let ignored = u64::from_str_radix(mask.trim(), 16).unwrap() & 1 == 1;
+    if ignored {
+        println!("SIGHUP is ignored here (nohup?): what it does is not tested");
+    }
+    ignored
+}
+
 impl Running {
     pub fn start(project: &Project, arguments: &str) -> Self {
         Self::of(project, project.wsbench(arguments).process_group(0))
