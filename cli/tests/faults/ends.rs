@@ -165,7 +165,8 @@ fn what_would_disturb_a_measurement_is_refused_and_told_what_is_under_way() {
     let project = project();
     add_wrong(&project, "good", "");
     let serve = project.serve("good");
-    let load = "run good -n 100000000 --echo-duration 1s";
+    // Longer than all that is refused meanwhile takes.
+    let load = "run good -n 100000000 --echo-duration 8s";
     let mut run = Running::start(&project, load);
     eventually("it is under way", || clients(&project) == 1);
     let name = runs(&project).remove(0);
