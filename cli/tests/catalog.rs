@@ -176,6 +176,7 @@ fn verify_passes_the_right_and_fails_the_wrong() {
     project.misbehave("right", "");
     project.misbehave("corrupt", "--corrupt-every 3");
     project.misbehave("handshake", "--bad-accept");
+    project.misbehave("mortal", "--die-after 3");
     project.misbehave("absent", "--exit-at-start");
     let right = project.run("verify right").expect_success();
     assert!(
@@ -201,6 +202,7 @@ fn verify_passes_the_right_and_fails_the_wrong() {
         ("absent", false),
         ("corrupt", false),
         ("handshake", false),
+        ("mortal", false),
         ("right", true),
     ];
     assert_eq!(passed, expected);
@@ -212,6 +214,12 @@ fn verify_passes_the_right_and_fails_the_wrong() {
         "{}",
         rows[0]
     );
+    let of_mortal = rows[3]["findings"].as_array().unwrap();
+    let died = of_mortal.iter().find(|case| case["group"] == "server");
+    let died = died.unwrap_or_else(|| panic!("{of_mortal:?}"));
+    assert_eq!(died["seen"], "server exited with code 1", "{died}");
+    let of_right = rows[4]["findings"].as_array().unwrap();
+    assert!(of_right.iter().all(|case| case["group"] != "server"));
     let table = project.run("verify corrupt handshake").stdout;
     assert!(table.contains("corrupt: echo/"), "{table}");
     assert!(

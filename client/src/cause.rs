@@ -1,11 +1,12 @@
-//! Why a dial or a message failed. Every failure is counted under exactly one cause.
+//! Why a dial or a message failed or a connection was lost. Each is counted under
+//! exactly one cause.
 
 use std::borrow::Cow;
 use std::io;
 
 macro_rules! causes {
     ($($(#[$doc:meta])* $variant:ident => $name:literal,)+) => {
-        /// Why a dial or a message failed.
+        /// Why a dial or a message failed or a connection was lost.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum Cause {
             $($(#[$doc])* $variant,)+
@@ -64,7 +65,8 @@ causes! {
     BadFrame => "bad_frame",
     /// A message came that answers nothing.
     Unexpected => "unexpected",
-    /// Control frames came faster than their answers were read.
+    /// Control frames came faster than their answers were read, or the answers
+    /// were not read at all.
     Flooded => "flooded",
     /// No answer within the timeout.
     Lost => "lost",
@@ -114,7 +116,7 @@ pub struct Causes {
 }
 
 impl Causes {
-    /// Counts `count` failures.
+    /// Counts `count` failures or losses.
     pub fn add(&mut self, cause: Cause, count: u64) {
         if count == 0 {
             return;

@@ -76,6 +76,14 @@ impl Outcome {
         }
     }
 
+    /// Adds the lost connections, as a total and by cause.
+    pub fn losses(&mut self, causes: &crate::cause::Causes) {
+        self.count(metric::CONNECTIONS_LOST, causes.total());
+        for (cause, count) in causes.iter() {
+            self.count(metric::lost_by(&cause.name()), count);
+        }
+    }
+
     /// Adds another shard's.
     ///
     /// # Errors

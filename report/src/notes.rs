@@ -134,7 +134,8 @@ fn lost_connections(row: &Row<'_>) -> Option<String> {
         Phase::Connect => "after they were established",
         Phase::Warmup | Phase::Echo | Phase::Rate => "on the way",
     };
-    (lost > 0).then(|| format!("{name}: {lost} connections lost {when}."))
+    let causes = list(&causes(row, "connections_lost_"));
+    (lost > 0).then(|| format!("{name}: {lost} connections lost {when} ({causes})."))
 }
 
 #[cfg(test)]
@@ -178,6 +179,7 @@ mod tests {
             ("failed_count", 4),
             ("failed_lost_count", 4),
             ("connections_lost_count", 2),
+            ("connections_lost_bad_frame_count", 2),
         ];
         let records = [
             with(example::trial("axum", 1), Phase::Echo, &one),
@@ -185,18 +187,25 @@ mod tests {
         ];
         let notes = notes(&["axum"], &records, Phase::Echo);
         assert_eq!(notes[0], "axum: 9 failed (lost 5, wrong payload 4).");
-        assert_eq!(notes[1], "axum: 2 connections lost on the way.");
+        assert_eq!(
+            notes[1],
+            "axum: 2 connections lost on the way (bad frame 2)."
+        );
         assert_eq!(notes[2..], [ROUNDS]);
     }
 
     #[test]
     fn connections_lost_after_the_dial_are_told() {
-        let figures = [("connections_lost_count", 50)];
+        let figures = [
+            ("connections_lost_count", 50),
+            ("connections_lost_reset_count", 9),
+            ("connections_lost_closed_count", 41),
+        ];
         let trial = with(example::trial("axum", 1), Phase::Connect, &figures);
         let told = notes(&["axum"], &[trial], Phase::Connect);
         assert_eq!(
             told,
-            ["axum: 50 connections lost after they were established."]
+            ["axum: 50 connections lost after they were established (closed 41, reset 9)."]
         );
     }
 

@@ -25,6 +25,8 @@ fn run() -> (RunPlan, Vec<TrialRecord>) {
         ("failed_lost_count", 8),
         ("failed_wrong_payload_count", 4),
         (metric::CONNECTIONS_LOST, 12),
+        ("connections_lost_lost_count", 8),
+        ("connections_lost_wrong_payload_count", 4),
     ] {
         lossy.metrics.insert(Phase::Echo.metric(name), value);
     }

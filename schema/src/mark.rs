@@ -14,7 +14,8 @@ pub const CLIENT_BOUND: &str = "client_bound";
 pub const SHARED_CPUS: &str = "shared_cpus";
 /// The subject was timed although it failed verification.
 pub const UNVERIFIED: &str = "unverified";
-/// The server closed connections that it should have kept.
+/// Connections were lost that should have lasted: closed by the server, or given
+/// up by the client after a fault of the server.
 pub const CONNECTIONS_LOST: &str = "connections_lost";
 /// TPS x mean latency is not what was to be in flight; see [`InFlight`].
 pub const LITTLES_LAW: &str = "littles_law";

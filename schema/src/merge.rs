@@ -100,7 +100,7 @@ impl PhaseReport {
 mod tests {
     use super::*;
     use crate::latency_histogram;
-    use crate::metric::{CONNECTIONS, ECHO_LATENCY, SENT_BYTES, SUCCEEDED, failed_by};
+    use crate::metric::{CONNECTIONS, ECHO_LATENCY, SENT_BYTES, SUCCEEDED, failed_by, lost_by};
 
     fn report(succeeded: u64, elapsed_ns: u64, latencies: &[u64]) -> PhaseReport {
         let mut histogram = latency_histogram();
@@ -125,7 +125,10 @@ mod tests {
     fn counts_and_costs_are_summed_and_times_are_the_latest() {
         let mut late = report(3, 400, &[]);
         late.metrics.insert(failed_by("reset"), 2);
-        let merged = PhaseReport::merge(&[report(5, 100, &[]), late]).unwrap();
+        late.metrics.insert(lost_by("bad_frame"), 3);
+        let mut first = report(5, 100, &[]);
+        first.metrics.insert(lost_by("bad_frame"), 1);
+        let merged = PhaseReport::merge(&[first, late]).unwrap();
         let expected = [
             (SUCCEEDED.to_owned(), 8),
             (CONNECTIONS.to_owned(), 14),
@@ -134,6 +137,7 @@ mod tests {
             (CLIENT_CPU.to_owned(), 250),
             (CLIENT_CPUS.to_owned(), 2),
             (failed_by("reset"), 2),
+            (lost_by("bad_frame"), 4),
         ];
         assert_eq!(merged.metrics, expected.into());
     }

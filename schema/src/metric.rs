@@ -73,6 +73,13 @@ pub const CLIENT_CPUS: &str = "client_cpus_count";
 pub const CONNECTIONS: &str = "connections_count";
 /// Connections closed by a failure or by the server during the phase.
 pub const CONNECTIONS_LOST: &str = "connections_lost_count";
+/// One cause of it: `connections_lost_<cause>_count`. Each lost connection has
+/// exactly one, so that these add up to [`CONNECTIONS_LOST`], whether or not a
+/// message failed with it. Causes without any are absent.
+#[must_use]
+pub fn lost_by(cause: &str) -> String {
+    format!("connections_lost_{cause}_count")
+}
 /// Dials or echoes in flight at most.
 pub const CONCURRENCY: &str = "concurrency_count";
 /// Messages sent whole or in part.

@@ -158,7 +158,7 @@ fn one(
     args: &Args,
 ) -> anyhow::Result<bool> {
     let mut found = Found::find(root, wanted)?;
-    clients::prepare(root, &load)?;
+    clients::prepare(root, &load, wanted.interval)?;
     note(format_args!(
         "{} at {}, client on CPUs {}",
         found.subject.name,
@@ -170,10 +170,13 @@ fn one(
     let seed = args.seed.unwrap_or_else(id::new_seed);
     let mut record = found.blank(load, seed);
     standalone::measure(&found.target, &mut found.observer, interrupt, &mut record)?;
-    if !interrupt.pressed() {
-        clients::save(root, &mut record)?;
-    }
+    let saved = match interrupt.pressed() {
+        true => Ok(()),
+        false => clients::save(root, &mut record).map(drop),
+    };
+    // Whatever became of the file, what was measured is shown.
     show(&record, args)?;
+    saved.context("what was measured is shown, but not kept")?;
     Ok(!verdict::is_at_fault(&record))
 }
 

@@ -13,8 +13,8 @@ use anyhow::Context as _;
 use serde::Serialize;
 use std::net::SocketAddr;
 use std::process::ExitCode;
-use std::time::{Duration, Instant, SystemTime};
-use wsbench_schema::{Examination, Finding, SubjectId, Target};
+use std::time::{Duration, SystemTime};
+use wsbench_schema::{Examination, Finding, SubjectId};
 
 const HOST: &str = "127.0.0.1";
 /// How long a server may take until it listens.
@@ -169,7 +169,7 @@ fn text(rows: &[Row]) -> String {
 fn examine(root: &Root, subject: &Subject) -> anyhow::Result<Examination> {
     let name = &subject.name;
     compile::ensure_built(root, subject)?;
-    let server = Server::start(ServerSpec {
+    let mut server = Server::start(ServerSpec {
         name: name.clone(),
         argv: subject.command(root)?,
         folder: subject.folder.clone(),
@@ -193,9 +193,7 @@ fn examine(root: &Root, subject: &Subject) -> anyhow::Result<Examination> {
     };
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?;
     let mut examination = Examination::blank(id, subject.program_hash(root), now.as_secs());
-    let begin = Instant::now();
-    examination.findings = verify::examine(address, Target::DEFAULT_PATH, &subject.omits);
-    examination.elapsed_ns = u64::try_from(begin.elapsed().as_nanos())?;
+    verify::server::examine(&mut server, address, &subject.omits, &mut examination);
     server.stop()?;
     Ok(examination)
 }

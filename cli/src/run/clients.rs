@@ -4,11 +4,14 @@
 
 use crate::progress::note;
 use crate::root::Root;
+use crate::run::estimate::History;
 use crate::run::resume::{self, Finished};
+use crate::run::room;
 use anyhow::Context as _;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use wsbench_schema::{Load, RunPlan, SCHEMA_VERSION, TrialRecord};
 
 /// What the names of the standing runs begin with.
@@ -31,9 +34,12 @@ fn folder(root: &Root, load: &Load) -> PathBuf {
     root.results().join(run_name(load))
 }
 
-/// Makes the folder, so that one that cannot be written is known before anything is measured.
-pub fn prepare(root: &Root, load: &Load) -> anyhow::Result<()> {
+/// Makes the folder, so that one that cannot be written, or has no room for what is
+/// sampled at this interval, is known before anything is measured.
+pub fn prepare(root: &Root, load: &Load, interval: Duration) -> anyhow::Result<()> {
     let folder = folder(root, load);
+    let estimate = History::default().estimate([("", load)].into_iter());
+    room::check(&folder, 1, estimate.total, interval)?;
     fs::create_dir_all(&folder)
         .with_context(|| format!("cannot make the results folder {}", folder.display()))?;
     let probe = folder.join(".writable");
@@ -127,6 +133,8 @@ mod tests {
     use crate::run::testing;
     use crate::subject::testing::Project;
 
+    const SECOND: Duration = Duration::from_secs(1);
+
     fn measured(subject: &str, started_unix_s: u64) -> TrialRecord {
         let name = run_name(&testing::load());
         let mut record = testing::record(&testing::plan(&name), subject, 1);
@@ -141,7 +149,7 @@ mod tests {
         let error = newest(root, "axum").unwrap_err().to_string();
         assert!(error.starts_with("no saved result of `axum` in"), "{error}");
         assert!(newest_run(root).is_err());
-        prepare(root, &testing::load()).unwrap();
+        prepare(root, &testing::load(), SECOND).unwrap();
         save(root, &mut measured("floor", 1)).unwrap();
         save(root, &mut measured("axum", 2)).unwrap();
         let mut again = measured("axum", 3);
@@ -163,8 +171,8 @@ mod tests {
         other.load.connections += 1;
         other.load_hash = other.load.hash();
         other.run = run_name(&other.load);
-        prepare(root, &other.load).unwrap();
-        prepare(root, &testing::load()).unwrap();
+        prepare(root, &other.load, SECOND).unwrap();
+        prepare(root, &testing::load(), SECOND).unwrap();
         save(root, &mut other).unwrap();
         save(root, &mut measured("floor", 6)).unwrap();
         let (plan, records) = newest_run(root).unwrap();
@@ -173,12 +181,26 @@ mod tests {
     }
 
     #[test]
+    fn a_disk_without_room_for_the_result_is_told_before_the_measurement() {
+        let project = Project::new();
+        let mut load = testing::load();
+        let echo = load.echo.as_mut().unwrap();
+        (echo.echoes, echo.limit_per_s) = (u64::MAX / 2, 1);
+        let error = prepare(&project.root, &load, Duration::from_millis(10)).unwrap_err();
+        let error = error.to_string();
+        assert!(
+            error.starts_with("the records of 1 trial may take"),
+            "{error}"
+        );
+        assert!(!project.root.results().exists());
+    }
+
+    #[test]
     fn a_folder_that_cannot_be_written_is_named_before_the_measurement() {
         let project = Project::new();
         project.write("results", "a file in the folder's place");
-        let error = prepare(&project.root, &testing::load())
-            .unwrap_err()
-            .to_string();
+        let error = prepare(&project.root, &testing::load(), SECOND).unwrap_err();
+        let error = error.to_string();
         assert!(
             error.starts_with("cannot make the results folder"),
             "{error}"

@@ -3,25 +3,21 @@
 //! whether a subject is timed.
 
 use crate::ports;
-use crate::process;
 use crate::progress::{Spinner, note, say};
 use crate::run::id::Utc;
-use crate::run::trial::{Bench, HOST, START_TIMEOUT, exited, remove_empty};
+use crate::run::trial::{Bench, HOST, START_TIMEOUT, remove_empty};
 use crate::server::{Server, ServerSpec};
 use crate::subject::Subject;
 use crate::verify;
 use anyhow::{Context as _, anyhow};
 use std::collections::BTreeMap;
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::path::Path;
-use std::time::{Duration, Instant};
-use wsbench_schema::{Examination, Finding, Level, SubjectId, Target, Verdict};
+use std::time::Duration;
+use wsbench_schema::{Examination, Level, SubjectId};
 
 /// Stage of a failed trial whose subject did not pass.
 const STAGE: &str = "verify";
-
-/// For the news that a server has ended.
-const LATE_MOST: Duration = Duration::from_secs(2);
 
 /// Whether a subject may be timed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -157,46 +153,13 @@ fn examine(
     })?;
     let address = format!("{HOST}:{}", server.ports().first);
     let address: SocketAddr = address.parse().context("address of the server")?;
-    let begin = Instant::now();
-    examination.findings = verify::examine(address, Target::DEFAULT_PATH, &subject.omits);
-    if let Some(exit) = gone(&mut server, address) {
-        examination.findings.push(died(&exit));
-    }
-    examination.elapsed_ns = u64::try_from(begin.elapsed().as_nanos()).unwrap_or(u64::MAX);
+    verify::server::examine(&mut server, address, &subject.omits, &mut examination);
     if let Err(error) = server.stop() {
         let name = &subject.name;
         note(format_args!("{name}: cannot stop the server: {error:#}"));
     }
     remove_empty(&log);
     Ok(examination)
-}
-
-/// How the server ended, if it did. That nobody listens is known at once, how it
-/// came about only a moment later.
-fn gone(server: &mut Server, address: SocketAddr) -> Option<String> {
-    let patience = match TcpStream::connect_timeout(&address, LATE_MOST) {
-        Ok(_) => Duration::ZERO,
-        Err(_) => LATE_MOST,
-    };
-    let mut exit = None;
-    process::wait_until(patience, || {
-        exit = exited(server);
-        exit.is_some()
-    });
-    exit
-}
-
-/// A server that is gone answers no case that comes after; this is why.
-fn died(exit: &str) -> Finding {
-    Finding {
-        group: "server".into(),
-        name: "runs to the end of the examination".into(),
-        level: Level::Must,
-        verdict: Verdict::Fail,
-        expected: "a server that still runs".into(),
-        seen: Some(format!("server {}", one_line(exit))),
-        sent: None,
-    }
 }
 
 fn admission(examination: &Examination, unverified: bool) -> Admission {
@@ -218,7 +181,7 @@ fn admission(examination: &Examination, unverified: bool) -> Admission {
 fn reason(examination: &Examination) -> String {
     let musts = examination.failures().filter(|f| f.level == Level::Must);
     // `false` is first: that of a server that is gone.
-    let first = musts.min_by_key(|finding| finding.group != "server");
+    let first = musts.min_by_key(|finding| finding.group != verify::server::GROUP);
     let first = first.map(|finding| {
         let (case, expected) = (finding.path(), &finding.expected);
         let seen = finding.seen.as_deref().unwrap_or("nothing");

@@ -1,7 +1,8 @@
-//! Whether the records of a run will fit on the disk, before it begins.
+//! Whether what is measured can be kept: is there a place to write to, and does it
+//! fit there? Asked before anything is measured.
 
 use anyhow::{Context as _, bail};
-use rustix::fs::statvfs;
+use rustix::fs::{Access, access, statvfs};
 use std::path::Path;
 use std::time::Duration;
 use wsbench_report::units::Unit;
@@ -16,7 +17,8 @@ const BESIDES_BYTES: u64 = 4 << 20;
 /// See [`BESIDES_BYTES`].
 const BESIDES_FILES: u64 = 20;
 
-/// Refuses a run whose records do not fit where `folder` is or will be.
+/// Refuses to measure what cannot be written to `folder`, which is or will be in the
+/// folder of all results, or does not fit there.
 ///
 /// # Errors
 /// What there is, and what is needed.
@@ -28,6 +30,16 @@ pub fn check(
 ) -> anyhow::Result<()> {
     let there = folder.ancestors().find(|path| path.exists());
     let there = there.unwrap_or(Path::new("/"));
+    // Every run has a folder of its own; the place of all of them can be moved.
+    let results = folder.parent().unwrap_or(folder).display();
+    // A file system that cannot be written to says that it is full, too.
+    access(there, Access::WRITE_OK).with_context(|| {
+        format!(
+            "cannot write to {} (allow it, or put a link to a place that can be written to in the \
+             place of {results})",
+            there.display()
+        )
+    })?;
     let disk = statvfs(there)
         .with_context(|| format!("cannot see how much room there is in {}", there.display()))?;
     let samples = total.as_millis() / interval.as_millis().max(1);
@@ -42,19 +54,22 @@ pub fn check(
         #[expect(clippy::cast_precision_loss, reason = "shown with two decimals")]
         let show = |bytes: u64| Unit::Bytes.show(bytes as f64);
         bail!(
-            "the records of {trials} trials may take {}, and {} has {} left (make room there, or \
-             put a link to another disk in the place of {})",
+            "the records of {trials} {} may take {}, and {} has {} left (make room there, or put \
+             a link to another disk in the place of {results})",
+            if trials == 1 { "trial" } else { "trials" },
             show(bytes),
             there.display(),
             show(free),
-            folder.display(),
         );
     }
     // File systems that have no fixed number of files say 0.
     let files = trials + BESIDES_FILES;
     if disk.f_files > 0 && disk.f_favail < files {
         let (there, left) = (there.display(), disk.f_favail);
-        bail!("a run makes {files} files, and {there} has room for {left} (see: df -i {there})");
+        bail!(
+            "there may be {files} files more, and {there} has room for {left} (see: df -i {there}; or \
+             put a link to another disk in the place of {results})"
+        );
     }
     Ok(())
 }
@@ -68,8 +83,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let results = folder.path().join("results");
         let (day, second) = (Duration::from_secs(86_400), Duration::from_secs(1));
-        check(&results, 3, day, second).unwrap();
-        let error = check(&results, 1 << 50, day, second).unwrap_err();
+        let run = results.join("2026-11-30T15-23-30Z-3e3f");
+        check(&run, 3, day, second).unwrap();
+        let error = check(&run, 1 << 50, day, second).unwrap_err();
         let error = error.to_string();
         assert!(
             error.starts_with("the records of 1125899906842624 trials"),
@@ -77,6 +93,9 @@ mod tests {
         );
         let there = format!(", and {} has ", folder.path().display());
         assert!(error.contains(&there), "{error}");
+        // The next run has another folder: a link in the place of this one is no help.
+        let remedy = format!("in the place of {})", results.display());
+        assert!(error.ends_with(&remedy), "{error}");
         assert!(!results.exists());
     }
 }

@@ -22,7 +22,6 @@ use crate::run::verdict;
 use crate::server::{ServerSpec, Servers, StopReport, numbered};
 use crate::subject::Subject;
 use anyhow::Context as _;
-pub use phases::exited;
 use phases::{Guard, Phases};
 use std::collections::BTreeMap;
 use std::fs::{self, File};

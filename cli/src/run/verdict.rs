@@ -2,11 +2,16 @@
 //! marks of its row, and the short result that is shown at once.
 
 use crate::cpus;
+use std::collections::BTreeMap;
 use wsbench_schema::mark::{
     CLIENT_BOUND, CONNECTIONS_LOST, InFlight, LITTLES_LAW, NOT_AS_ASKED, SHARED_CPUS, client_bound,
     client_busy_permille, server_busy_permille, too_little_sent_percent,
 };
 use wsbench_schema::{Outcome, Phase, PhaseReport, TrialRecord, decode_histogram, metric};
+
+/// Causes for which it was the server who ended a connection; for all others the
+/// client gave it up.
+const CLOSINGS: [&str; 2] = ["closed", "reset"];
 
 /// Why a phase in which nothing succeeded makes the trial a failure.
 pub fn nothing_succeeded(phase: Phase, report: &PhaseReport) -> Option<String> {
@@ -26,30 +31,42 @@ pub fn nothing_succeeded(phase: Phase, report: &PhaseReport) -> Option<String> {
         Phase::Warmup | Phase::Echo => "echo",
         Phase::Rate => "message",
     };
-    let causes = causes(report.metrics.iter());
-    let causes = match causes.is_empty() {
-        true => String::new(),
-        false => format!(" ({})", causes.join(", ")),
-    };
+    let causes = failures(report);
     let (failed, planned) = (count(metric::FAILED), count(metric::PLANNED));
     Some(format!(
         "no {what} succeeded: {failed} of {planned} failed{causes}"
     ))
 }
 
-/// `timed_out 3`, the commonest first, from names without the phase.
-pub fn causes<'a>(metrics: impl Iterator<Item = (&'a String, &'a u64)>) -> Vec<String> {
+/// The metrics `<before><cause>_count`, the commonest first.
+fn causes<'a>(metrics: &'a BTreeMap<String, u64>, before: &str) -> Vec<(&'a str, u64)> {
     let mut causes: Vec<(&str, u64)> = metrics
+        .iter()
         .filter_map(|(name, count)| {
-            let cause = name.strip_prefix("failed_")?.strip_suffix("_count")?;
+            let cause = name.strip_prefix(before)?.strip_suffix("_count")?;
             (*count > 0).then_some((cause, *count))
         })
         .collect();
     causes.sort_by_key(|(cause, count)| (u64::MAX - count, *cause));
     causes
+}
+
+/// ` (timed_out 3, refused 1)`, why messages or dials of a phase failed; nothing if
+/// none did.
+pub fn failures(report: &PhaseReport) -> String {
+    in_brackets(&causes(&report.metrics, "failed_"))
+}
+
+/// ` (timed_out 3, refused 1)`; nothing if there is no cause.
+fn in_brackets(causes: &[(&str, u64)]) -> String {
+    let each = causes
         .iter()
-        .map(|(cause, count)| format!("{cause} {count}"))
-        .collect()
+        .map(|(cause, count)| format!("{cause} {count}"));
+    let each: Vec<String> = each.collect();
+    match each.is_empty() {
+        true => String::new(),
+        false => format!(" ({})", each.join(", ")),
+    }
 }
 
 /// Adds the marks that the figures and the CPU map call for.
@@ -103,8 +120,8 @@ fn littles_law(record: &TrialRecord) -> Option<String> {
     })
 }
 
-/// `rate: 20 of 20 connections closed by the server`, for each phase that lost
-/// any.
+/// `rate: 20 of 20 connections lost (bad_frame 15, closed 5)`, for each phase that
+/// lost any; `closed by the server` if there was no other cause.
 fn connections_lost(record: &TrialRecord) -> Option<String> {
     let lost = Phase::ALL.iter().filter_map(|phase| {
         let lost = record.metric(*phase, metric::CONNECTIONS_LOST)?;
@@ -116,13 +133,15 @@ fn connections_lost(record: &TrialRecord) -> Option<String> {
             Some(all) if all >= lost => format!(" of {all}"),
             _ => String::new(),
         };
-        // A failure may take its connection with it.
-        let failed = record.metric(*phase, metric::FAILED).unwrap_or(0);
-        let how = match failed {
-            0 => "closed by the server",
-            _ => "closed by the server or given up after a failure",
+        let causes = causes(&record.metrics, &phase.metric("connections_lost_"));
+        let closed = causes.iter().filter(|(cause, _)| CLOSINGS.contains(cause));
+        let closed: u64 = closed.map(|(_, count)| count).sum();
+        let how = match closed == lost {
+            true => "closed by the server",
+            false => "lost",
         };
-        (lost > 0).then(|| format!("{phase}: {lost}{of} connections {how}"))
+        let causes = in_brackets(&causes);
+        (lost > 0).then(|| format!("{phase}: {lost}{of} connections {how}{causes}"))
     });
     let lost: Vec<String> = lost.collect();
     (!lost.is_empty()).then(|| lost.join("; "))
@@ -193,7 +212,7 @@ fn grouped(number: u128) -> String {
 mod tests {
     use super::*;
     use crate::run::testing::{plan, record};
-    use wsbench_schema::metric::failed_by;
+    use wsbench_schema::metric::{failed_by, lost_by};
     use wsbench_schema::{encode_histogram, latency_histogram};
 
     fn report(metrics: &[(String, u64)]) -> PhaseReport {
@@ -269,28 +288,37 @@ mod tests {
     }
 
     #[test]
-    fn lost_connections_are_marked_in_the_phase_that_lost_them() {
+    fn lost_connections_are_marked_in_the_phase_that_lost_them_with_their_causes() {
         let mut trial = record(&plan("a"), "axum", 1);
         for (phase, name, value) in [
             (Phase::Echo, metric::CONNECTIONS_LOST, 0),
             (Phase::Rate, metric::CONNECTIONS, 20),
             (Phase::Rate, metric::CONNECTIONS_LOST, 20),
+            (Phase::Rate, &lost_by("closed"), 15),
+            (Phase::Rate, &lost_by("reset"), 5),
         ] {
             trial.metrics.insert(phase.metric(name), value);
         }
         add_marks(&mut trial);
         assert_eq!(
             trial.marks[CONNECTIONS_LOST],
-            "rate: 20 of 20 connections closed by the server"
+            "rate: 20 of 20 connections closed by the server (closed 15, reset 5)"
         );
-        for (name, value) in [(metric::CONNECTIONS_LOST, 3), (metric::FAILED, 1)] {
+        // No message failed, and yet it was not the server who closed them all.
+        for (name, value) in [
+            (metric::CONNECTIONS, 100),
+            (metric::CONNECTIONS_LOST, 11),
+            (metric::FAILED, 0),
+            (&lost_by("bad_frame"), 10),
+            (&lost_by("closed"), 1),
+        ] {
             trial.metrics.insert(Phase::Warmup.metric(name), value);
         }
         add_marks(&mut trial);
         assert_eq!(
             trial.marks[CONNECTIONS_LOST],
-            "warmup: 3 connections closed by the server or given up after a failure; \
-             rate: 20 of 20 connections closed by the server"
+            "warmup: 11 of 100 connections lost (bad_frame 10, closed 1); \
+             rate: 20 of 20 connections closed by the server (closed 15, reset 5)"
         );
     }
 

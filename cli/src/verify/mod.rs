@@ -14,6 +14,7 @@ mod omits;
 mod refusal;
 mod refused;
 mod sent;
+pub mod server;
 #[cfg(test)]
 mod wrong;
 

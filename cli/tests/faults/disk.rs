@@ -1,13 +1,15 @@
 //! A results folder that cannot be written, and a disk that has no room or runs out
 //! of it. Each has a file system of its own, in a mount namespace of its own.
 
-use crate::util::{BOUND, Ended, Project, Running, add_wrong, once_examined, project};
+use crate::util::{
+    BOUND, Ended, Project, Running, add_wrong, alone, expect_exit_code, once_examined, project,
+};
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use wsbench_schema::{Examination, RunPlan, TrialRecord};
 
-/// `wsbench run` with another file system mounted on `results/`; what is in there
+/// `wsbench` with another file system mounted on `results/`; what is in there
 /// at the end is copied to `kept/`. `None` where that is not allowed.
 fn run_on(project: &Project, mount: &str, arguments: &str) -> Option<Ended> {
     let ways = [["unshare", "-m"].as_slice(), &["unshare", "-rm"]];
@@ -42,10 +44,10 @@ fn kept(project: &Project) -> Vec<PathBuf> {
     files
 }
 
-/// In one line, before a server was started.
+/// In one line, before anything was measured.
 #[track_caller]
-fn expect_refused(project: &Project, mount: &str, words: &[&str]) {
-    let Some(ended) = run_on(project, mount, "run good") else {
+fn expect_refused(project: &Project, mount: &str, arguments: &str, words: &[&str]) {
+    let Some(ended) = run_on(project, mount, arguments) else {
         return;
     };
     assert_eq!(ended.code, Some(1), "{}{}", ended.stdout, ended.stderr);
@@ -55,7 +57,9 @@ fn expect_refused(project: &Project, mount: &str, words: &[&str]) {
     }
     assert_eq!(ended.stdout, "");
     assert!(kept(project).is_empty());
-    assert!(!project.path("output/log").exists());
+    // The next run has another folder: a link in the place of this one is no help.
+    let remedy = format!("in the place of {})", project.path("results").display());
+    assert!(ended.stderr.contains(&remedy), "{}", ended.stderr);
     fs::remove_dir_all(project.path("kept")).unwrap();
 }
 
@@ -63,16 +67,50 @@ fn expect_refused(project: &Project, mount: &str, words: &[&str]) {
 fn a_results_folder_that_takes_nothing_is_told_before_anything_starts() {
     let project = project();
     add_wrong(&project, "good", "");
-    let read_only = ["cannot make the results folder", "Read-only file system"];
-    expect_refused(&project, "ro", &read_only);
-    let too_small = [
-        "the records of 1 trials may take",
-        "has 1.00M left",
-        "make room",
+    let refusals = [
+        // One that is full as well.
+        ("ro,size=4k", ["cannot write to ", "Read-only file system"]),
+        (
+            "size=1M",
+            ["the records of 1 trial may take", "has 1.00M left"],
+        ),
+        (
+            "nr_inodes=5",
+            ["there may be 21 files more", "has room for 4"],
+        ),
     ];
-    expect_refused(&project, "size=1M", &too_small);
-    let no_files = ["a run makes 21 files", "has room for 4"];
-    expect_refused(&project, "nr_inodes=5", &no_files);
+    for (mount, words) in &refusals {
+        expect_refused(&project, mount, "run good", words);
+    }
+    assert!(!project.path("output/log").exists());
+    // The same for one server that runs already.
+    let _serve = project.serve("good");
+    for (mount, words) in &refusals {
+        expect_refused(&project, mount, "client -f good -c 2 -n 9", words);
+    }
+}
+
+/// The folder can be written to, and the record cannot all the same.
+#[test]
+fn what_client_measured_is_shown_even_if_it_cannot_be_kept() {
+    let _alone = alone();
+    let project = project();
+    add_wrong(&project, "good", "");
+    let _serve = project.serve("good");
+    let client = "client -f good -c 2 -n 90";
+    expect_exit_code(0, &project, client);
+    let mut standing = fs::read_dir(project.path("results")).unwrap();
+    let standing = standing.next().unwrap().unwrap().path();
+    // In the way of what is done before a record is written.
+    fs::create_dir(standing.join("half.json.partial")).unwrap();
+    let ended = expect_exit_code(1, &project, client);
+    let said = format!("{}{}", ended.stdout, ended.stderr);
+    assert!(ended.stdout.contains("\nSUCCESS : 90, 100"), "{said}");
+    let last = ended.stderr.lines().last().unwrap();
+    for words in ["is shown, but not kept: ", "half.json.partial"] {
+        assert!(last.contains(words), "no `{words}`: {said}");
+    }
+    assert_eq!(TrialRecord::load_all(&standing).unwrap().len(), 1);
 }
 
 /// It fills up while the second of two servers is measured.

@@ -44,7 +44,7 @@ pub struct Connect {
     wake_at_ns: u64,
     latency: Histogram<u64>,
     succeeded: u64,
-    lost: u64,
+    lost: Causes,
     failed: Causes,
     retried: Causes,
     last_success_ns: u64,
@@ -79,7 +79,7 @@ impl Connect {
             wake_at_ns: u64::MAX,
             latency: latency_histogram(),
             succeeded: 0,
-            lost: 0,
+            lost: Causes::default(),
             failed: Causes::default(),
             retried: Causes::default(),
             last_success_ns: 0,
@@ -282,8 +282,7 @@ impl<P: Protocol> Workload<P> for Connect {
 
     fn dropped(&mut self, _net: &mut Net<P>, _id: SlotId, _in_flight: u32, cause: Cause) {
         // It was established, so it stays a success of dialling, and it is lost.
-        self.lost += 1;
-        let _ = cause;
+        self.lost.add(cause, 1);
     }
 
     fn dialling(&mut self, net: &mut Net<P>, id: SlotId, event: &Event) {
@@ -296,9 +295,11 @@ impl<P: Protocol> Workload<P> for Connect {
                 self.last_success_ns = now;
                 self.latency.saturating_record(now - net.slot(id).since_ns);
                 // If the peer has closed behind its answer, no other event tells.
-                if event.is_read_closed() && matches!(net.read(id, true), Reading::Fault(..)) {
+                if event.is_read_closed()
+                    && let Reading::Fault(_, _, cause) = net.read(id, true)
+                {
                     net.close(id);
-                    self.lost += 1;
+                    self.lost.add(cause, 1);
                 }
             }
             Err(cause) => self.attempt_failed(net, id, cause),
@@ -337,7 +338,7 @@ impl<P: Protocol> Workload<P> for Connect {
         };
         outcome.count(metric::PLANNED, self.planned.into());
         outcome.count(metric::SUCCEEDED, self.succeeded);
-        outcome.count(metric::CONNECTIONS_LOST, self.lost);
+        outcome.losses(&self.lost);
         outcome.count(metric::RETRIED, self.retried.total());
         for (cause, count) in self.retried.iter() {
             outcome.count(metric::retried_by(&cause.name()), count);

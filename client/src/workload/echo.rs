@@ -45,7 +45,7 @@ pub struct Echo {
     ended: bool,
     timed_out: bool,
     connections: u32,
-    lost: u64,
+    lost: Causes,
     latency: Histogram<u64>,
     /// Latencies in it of echoes that were answered twice.
     doubled_ns: Vec<u64>,
@@ -69,7 +69,7 @@ impl Echo {
             ended: false,
             timed_out: false,
             connections: 0,
-            lost: 0,
+            lost: Causes::default(),
             latency: latency_histogram(),
             doubled_ns: Vec::new(),
             succeeded: 0,
@@ -140,7 +140,7 @@ impl Echo {
     }
 
     fn gone(&mut self, in_flight: u32, cause: Cause) {
-        self.lost += 1;
+        self.lost.add(cause, 1);
         self.in_flight -= in_flight;
         self.failed.add(cause, in_flight.into());
     }
@@ -163,7 +163,7 @@ impl Echo {
         let is_late = |since: u64| now.saturating_sub(since) >= timeout_ns;
         for (id, _) in self.parked.extract_if(.., |_, since| is_late(*since)) {
             net.close(id);
-            self.lost += 1;
+            self.lost.add(Cause::Flooded, 1);
         }
     }
 }
@@ -266,7 +266,7 @@ impl<P: Protocol> Workload<P> for Echo {
         outcome.count(metric::NOT_SENT, planned - self.sent);
         outcome.count(metric::SUCCEEDED, self.succeeded);
         outcome.count(metric::CONNECTIONS, self.connections.into());
-        outcome.count(metric::CONNECTIONS_LOST, self.lost);
+        outcome.losses(&self.lost);
         outcome.count(
             metric::CONCURRENCY,
             self.share.concurrency.min(self.connections).into(),
@@ -347,6 +347,7 @@ mod tests {
         let counts = counts(echo);
         assert_eq!((counts[metric::NOT_SENT], counts[metric::FAILED]), (9, 0));
         assert_eq!(counts[metric::CONNECTIONS_LOST], 1);
+        assert_eq!(counts[&metric::lost_by("flooded")], 1);
     }
 
     #[test]

@@ -118,7 +118,7 @@ pub struct Rate {
     succeeded: u64,
     failed: Causes,
     connections: u32,
-    lost: u64,
+    lost: Causes,
     intended: Histogram<u64>,
     actual: Histogram<u64>,
     /// Latencies in them, intended and actual, of messages that were answered twice.
@@ -147,7 +147,7 @@ impl Rate {
             succeeded: 0,
             failed: Causes::default(),
             connections: 0,
-            lost: 0,
+            lost: Causes::default(),
             intended: latency_histogram(),
             actual: latency_histogram(),
             doubled_ns: Default::default(),
@@ -201,7 +201,7 @@ impl Rate {
 
     /// The first message in flight failed by the cause, the others with it.
     fn gone(&mut self, in_flight: u32, cause: Cause) {
-        self.lost += 1;
+        self.lost.add(cause, 1);
         self.in_flight -= u64::from(in_flight);
         if in_flight > 0 {
             self.failed.add(cause, 1);
@@ -386,7 +386,7 @@ impl<P: Protocol> Workload<P> for Rate {
         outcome.count(metric::LATE, self.late);
         outcome.count(metric::SUCCEEDED, self.succeeded);
         outcome.count(metric::CONNECTIONS, self.connections.into());
-        outcome.count(metric::CONNECTIONS_LOST, self.lost);
+        outcome.losses(&self.lost);
         outcome.failures(&self.failed);
         let (intended_ns, actual_ns) = &self.doubled_ns;
         for (name, histogram, doubled_ns) in [

@@ -4,7 +4,7 @@ use crate::peer::{
     BURST, CLOSE, Message, Peer, Server, all_at_once, burst, case, frame, last_phase, one_by_one,
     run,
 };
-use crate::util::{expect, metric};
+use crate::util::{expect, losses, metric};
 use std::net::Shutdown;
 use std::thread;
 use std::time::Duration;
@@ -99,13 +99,18 @@ fn an_end_fails_one_message_by_its_cause_and_those_behind_it_with_the_connection
 
 /// Nothing was in flight, so nothing has failed, and the others make the echoes.
 #[test]
-fn an_end_while_idle_is_a_lost_connection_and_no_failure() {
-    let cases: [(&str, Script); 3] = [
-        ("close", |peer| peer.send(close(1001)).and(None)),
-        ("FIN", |_| None),
-        ("RST", Peer::reset),
+fn an_end_while_idle_is_a_lost_connection_with_its_cause_and_no_failure() {
+    let cases: [(&str, &str, Script); 4] = [
+        ("close", "closed", |peer| peer.send(close(1001)).and(None)),
+        ("FIN", "closed", |_| None),
+        ("RST", "reset", Peer::reset),
+        ("garbage", "bad_frame", |peer| {
+            peer.send(b"zz")?;
+            peer.drain();
+            None
+        }),
     ];
-    all_at_once(cases.map(|(name, end)| {
+    all_at_once(cases.map(|(name, cause, end)| {
         case(name, move || {
             let server = Server::start(move |peer| {
                 peer.welcome()?;
@@ -122,6 +127,7 @@ fn an_end_while_idle_is_a_lost_connection_and_no_failure() {
             (echo.concurrency, echo.limit_per_s) = (2, 40);
             let report = last_phase(load, &server.target);
             expect(&report, 20, &[]);
+            assert_eq!(losses(&report), [(cause.to_owned(), 2)]);
         })
     }));
 }

@@ -226,8 +226,17 @@ pub fn metric(report: &PhaseReport, name: &str) -> u64 {
 
 /// The causes of failure in a report.
 pub fn causes(report: &PhaseReport) -> Vec<(String, u64)> {
+    by_cause(report, "failed_")
+}
+
+/// The causes of lost connections in a report.
+pub fn losses(report: &PhaseReport) -> Vec<(String, u64)> {
+    by_cause(report, "connections_lost_")
+}
+
+fn by_cause(report: &PhaseReport, before: &str) -> Vec<(String, u64)> {
     let cause = |(name, count): (&String, &u64)| {
-        let cause = name.strip_prefix("failed_")?.strip_suffix("_count")?;
+        let cause = name.strip_prefix(before)?.strip_suffix("_count")?;
         Some((cause.to_owned(), *count))
     };
     report.metrics.iter().filter_map(cause).collect()
@@ -247,4 +256,7 @@ pub fn expect(report: &PhaseReport, succeeded: u64, failures: &[(&str, u64)]) {
         "{:?}",
         report.metrics
     );
+    let lost: u64 = losses(report).iter().map(|(_, count)| count).sum();
+    let all = metric(report, "connections_lost_count");
+    assert_eq!(lost, all, "by cause: {:?}", report.metrics);
 }

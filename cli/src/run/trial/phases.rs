@@ -6,7 +6,7 @@ use crate::observe::{LocalObserver, Observer};
 use crate::progress::{Meter, note};
 use crate::run::footprint;
 use crate::run::verdict;
-use crate::server::{Server, Servers};
+use crate::server::Servers;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 use wsbench_schema::{Load, Phase, PhaseReport, Target, metric};
@@ -236,11 +236,7 @@ fn counts(phase: Phase, report: &PhaseReport) -> String {
         Phase::Rate => "messages right",
     };
     let (succeeded, failed) = (count(metric::SUCCEEDED), count(metric::FAILED));
-    let causes = verdict::causes(report.metrics.iter());
-    let causes = match causes.is_empty() {
-        true => String::new(),
-        false => format!(" ({})", causes.join(", ")),
-    };
+    let causes = verdict::failures(report);
     format!("; until then {succeeded} {what}, {failed} failed{causes}")
 }
 
@@ -320,14 +316,6 @@ impl Guard {
                 footprint::shown(floor),
             )
         })
-    }
-}
-
-/// How the server ended, if it did.
-pub fn exited(server: &mut Server) -> Option<String> {
-    match server.has_exited() {
-        Ok(exit) => exit,
-        Err(error) => Some(format!("cannot be watched ({error:#})")),
     }
 }
 
