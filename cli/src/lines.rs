@@ -39,6 +39,12 @@ pub fn shown(line: &str) -> String {
     }
 }
 
+/// Several lines in one, as a reason stands in a row.
+pub fn one_line(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().map(str::trim).collect();
+    lines.join(" ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -78,14 +78,22 @@ fn cpu_model(cpuinfo: &str) -> String {
 }
 
 fn memory_bytes(meminfo: &str) -> u64 {
-    field(meminfo, "MemTotal")
-        .and_then(|value| value.strip_suffix("kB"))
-        .and_then(|value| value.trim().parse::<u64>().ok())
-        .map_or(0, |kilobytes| kilobytes * 1024)
+    bytes(meminfo, "MemTotal").unwrap_or(0)
+}
+
+/// Memory that can be had without swapping.
+pub fn available_bytes() -> Option<u64> {
+    bytes(&fs::read_to_string("/proc/meminfo").ok()?, "MemAvailable")
+}
+
+/// A line of `/proc/meminfo`.
+fn bytes(meminfo: &str, name: &str) -> Option<u64> {
+    let kilobytes = field(meminfo, name)?.strip_suffix("kB")?;
+    Some(kilobytes.trim().parse::<u64>().ok()? * 1024)
 }
 
 /// The value of a `name: value` line, as /proc writes them.
-pub fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     let mut pairs = text.lines().filter_map(|line| line.split_once(':'));
     pairs
         .find(|(key, _)| key.trim() == name)
@@ -120,6 +128,7 @@ mod tests {
             memory_bytes("MemTotal:       24 kB\nMemFree: 1 kB\n"),
             24 * 1024
         );
+        assert_eq!(bytes("MemFree: 24\n", "MemFree"), None);
     }
 
     #[test]

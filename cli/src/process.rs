@@ -2,10 +2,15 @@
 //! descends from whom, and whether a process is still the one that it was.
 
 use anyhow::Context as _;
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use rustix::process::{
+    Pid, PidfdFlags, Signal, getpid, getppid, pidfd_open, pidfd_send_signal,
+    set_parent_process_death_signal,
+};
 use serde::{Deserialize, Serialize};
 use signal_hook::consts;
 use std::fs;
+use std::os::unix::process::CommandExt as _;
+use std::process::Command;
 use std::time::Duration;
 
 /// A process that was there when `/proc` was read.
@@ -84,6 +89,22 @@ pub fn wait_until(most: Duration, mut done: impl FnMut() -> bool) -> bool {
         std::thread::sleep(pause.min(left));
         pause = (pause * 2).min(Duration::from_millis(50));
     }
+}
+
+/// Has what a command starts get a signal when the thread that starts it ends, and
+/// not begin at all if this process is gone by then.
+pub fn end_with_us(command: &mut Command, signal: Signal) {
+    let us = getpid();
+    let bind = move || {
+        set_parent_process_death_signal(Some(signal))?;
+        // This process may have died before the signal was asked for.
+        match getppid() == Some(us) {
+            true => Ok(()),
+            false => Err(rustix::io::Errno::SRCH.into()),
+        }
+    };
+    // SAFETY: between fork and exec there are only system calls, no allocation and no lock.
+    unsafe { command.pre_exec(bind) };
 }
 
 /// `signal 9 (SIGKILL: killed by a user, or by the kernel for lack of memory)`: what

@@ -143,11 +143,7 @@ fn demand(
             load.shares(count).map_err(anyhow::Error::msg)?;
         }
     }
-    Ok(Demand {
-        client_processes: processes.client.into(),
-        server_processes: processes.server.into(),
-        ..Demand::of(load, options.ports, nofile_hard)
-    })
+    Ok(Demand::of(load, options.ports, processes))
 }
 
 fn text(demand: &Demand, checks: &[Check], changed: &[Changed]) -> String {

@@ -14,7 +14,7 @@ use serde::Serialize;
 use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
-use wsbench_schema::{Examination, Finding, SubjectId};
+use wsbench_schema::{Examination, Finding};
 
 const HOST: &str = "127.0.0.1";
 /// How long a server may take until it listens.
@@ -185,12 +185,7 @@ fn examine(root: &Root, subject: &Subject) -> anyhow::Result<Examination> {
     })?;
     let address = format!("{HOST}:{}", server.ports().first);
     let address: SocketAddr = address.parse().context("address of the server")?;
-    let id = SubjectId {
-        name: name.clone(),
-        variant: subject.variant.clone(),
-        version: subject.program_version(root),
-        language: subject.language.clone(),
-    };
+    let id = subject.id(subject.program_version(root));
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?;
     let mut examination = Examination::blank(id, subject.program_hash(root), now.as_secs());
     verify::server::examine(&mut server, address, &subject.omits, &mut examination);

@@ -2,10 +2,10 @@
 //! user wants the build to end.
 
 use crate::orphans;
+use crate::process;
 use crate::run::interrupt;
 use anyhow::{Context as _, bail};
-use rustix::process::{Signal, set_parent_process_death_signal};
-use std::os::unix::process::CommandExt as _;
+use rustix::process::Signal;
 use std::process::{ChildStdout, Command, ExitStatus};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
@@ -27,9 +27,7 @@ pub fn run<T>(
     let name = command.get_program().display().to_string();
     orphans::adopt()?;
     // What only a killed runner leaves behind: then at least no further compiler starts.
-    let bind = || Ok(set_parent_process_death_signal(Some(Signal::TERM))?);
-    // SAFETY: between fork and exec it makes one system call and allocates nothing.
-    unsafe { command.pre_exec(bind) };
+    process::end_with_us(command, Signal::TERM);
     let child = command.spawn();
     let mut child = child.with_context(|| format!("cannot run `{name}`"))?;
     let (over, watched) = channel::<()>();

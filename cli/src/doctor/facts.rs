@@ -1,6 +1,6 @@
 //! What this machine has: read once, so that what follows from it is a function.
 
-use crate::machine::field;
+use crate::machine;
 use crate::ports;
 use rustix::process::{Resource, getrlimit};
 use std::fs;
@@ -51,7 +51,6 @@ impl Limits {
     /// whether they are tracked.
     pub fn read() -> anyhow::Result<Self> {
         let nofile = getrlimit(Resource::Nofile);
-        let meminfo = fs::read_to_string("/proc/meminfo").unwrap_or_default();
         let page_bytes = rustix::param::page_size() as u64;
         Ok(Self {
             nofile_soft: nofile.current,
@@ -69,7 +68,7 @@ impl Limits {
             pid_max: number("/proc/sys/kernel/pid_max", 0),
             threads_max: number("/proc/sys/kernel/threads-max", 0),
             map_count_max: number("/proc/sys/vm/max_map_count", 0),
-            available_bytes: field(&meminfo, "MemAvailable").and_then(kilobytes),
+            available_bytes: machine::available_bytes(),
         })
     }
 }
@@ -157,11 +156,6 @@ fn number<T: FromStr>(path: &str, word: usize) -> Option<T> {
     text.split_whitespace().nth(word)?.parse().ok()
 }
 
-fn kilobytes(text: &str) -> Option<u64> {
-    let number: u64 = text.strip_suffix("kB")?.trim().parse().ok()?;
-    Some(number * 1024)
-}
-
 /// The module may be there and no rule use it: whether it tracks is tried.
 fn conntrack() -> Option<(u64, u64)> {
     let count = || number("/proc/sys/net/netfilter/nf_conntrack_count", 0);
@@ -205,11 +199,5 @@ mod tests {
         assert_eq!(ticks, expected);
         assert_eq!(ticks.permille(ticks.steal), 114);
         assert_eq!(CpuTicks::parse("").permille(0), 0);
-    }
-
-    #[test]
-    fn memory_is_read_in_bytes() {
-        assert_eq!(kilobytes("24 kB"), Some(24 * 1024));
-        assert_eq!(kilobytes("24"), None);
     }
 }

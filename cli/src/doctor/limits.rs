@@ -1,6 +1,6 @@
 //! What could stop a run. Both ends are on this machine.
 
-use super::{Amount, Bytes, Check, Demand, Limits, Side, Status, Sysctl};
+use super::{Amount, Bytes, Check, Demand, Limits, PAGE_BYTES, Side, Status, Sysctl};
 use wsbench_client::engine::dial::ports_of_one_source;
 use wsbench_report::units::counted;
 
@@ -11,13 +11,10 @@ pub const FILES_BESIDES: u64 = 200;
 pub const KERNEL_BYTES: u64 = 8_300;
 /// What most servers keep a connection; a thread or a large buffer a connection is more.
 const SERVER_BYTES: u64 = 8 << 10;
-/// Unread data is charged by the page, with this much for the kernel's own.
-const MESSAGE_OVERHEAD_BYTES: u64 = 1 << 10;
-const PAGE_BYTES: u64 = 4 << 10;
 /// Threads beside those of connections.
 const THREADS_BESIDES: u64 = 1_000;
 /// Memory areas of a thread: its stack, and the guard below.
-const MAPS_A_THREAD: u64 = 2;
+pub const MAPS_A_THREAD: u64 = 2;
 
 /// In the remedies, so that they need not be run twice.
 fn roomy(amount: u64) -> u64 {
@@ -70,11 +67,7 @@ fn setting(
     sysctl: &'static str,
 ) -> Check {
     let Some(limit) = found else {
-        let unknown = Amount::Text("not visible".into());
-        return Check {
-            status: Status::Unknown,
-            ..Check::new(name, side, unknown, Amount::Count(needed))
-        };
+        return Check::unknown(name, side, Amount::Count(needed));
     };
     let check = Check::new(name, side, Amount::Count(limit), Amount::Count(needed));
     match limit < needed {
@@ -122,11 +115,7 @@ fn nr_open(found: &Limits, demand: &Demand) -> Check {
     let needed = files_of_a_process(demand);
     let name = "what the hard limit may be raised to (fs.nr_open)";
     let Some(most) = found.nr_open else {
-        let unknown = Amount::Text("not visible".into());
-        return Check {
-            status: Status::Unknown,
-            ..Check::new(name, Side::Both, unknown, Amount::Count(needed))
-        };
+        return Check::unknown(name, Side::Both, Amount::Count(needed));
     };
     let check = Check::new(name, Side::Both, Amount::Count(most), Amount::Count(needed));
     // A hard limit that is enough already need not be raised, and the row of one
@@ -264,23 +253,18 @@ fn conntrack(found: &Limits, demand: &Demand) -> Check {
 
 fn socket_buffers(found: &Limits, demand: &Demand) -> Check {
     let in_flight = demand.in_flight.max(1);
-    let pages = (demand.payload_bytes + MESSAGE_OVERHEAD_BYTES).div_ceil(PAGE_BYTES);
-    let needed = in_flight.saturating_mul(pages * PAGE_BYTES);
+    let needed = Demand {
+        in_flight,
+        ..*demand
+    }
+    .buffer_bytes();
     let name = format!(
         "memory of all socket buffers: {} in flight",
         counted(in_flight, "message")
     );
     let needs = Amount::Bytes(Bytes(needed));
     match found.tcp_memory_bytes {
-        None => Check {
-            status: Status::Unknown,
-            ..Check::new(
-                name,
-                Side::Machine,
-                Amount::Text("not visible".into()),
-                needs,
-            )
-        },
+        None => Check::unknown(name, Side::Machine, needs),
         Some(most) => {
             let check = Check::new(name, Side::Machine, Amount::Bytes(Bytes(most)), needs);
             let pages = roomy(needed) / PAGE_BYTES;
@@ -333,15 +317,7 @@ fn memory(found: &Limits, demand: &Demand) -> Check {
     let name = "memory: kernel and a server of 8 KiB a connection";
     let needs = Amount::Bytes(Bytes(all));
     let Some(available) = found.available_bytes else {
-        return Check {
-            status: Status::Unknown,
-            ..Check::new(
-                name,
-                Side::Machine,
-                Amount::Text("not visible".into()),
-                needs,
-            )
-        };
+        return Check::unknown(name, Side::Machine, needs);
     };
     let check = Check::new(name, Side::Machine, Amount::Bytes(Bytes(available)), needs);
     if available < kernel {
@@ -362,6 +338,7 @@ fn memory(found: &Limits, demand: &Demand) -> Check {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::run::processes::{self, Count, Processes};
 
     /// A machine on which nothing is short for a million.
     fn large() -> Limits {
@@ -578,7 +555,9 @@ mod tests {
             connections: 1_500,
             ..crate::run::testing::load()
         };
-        let demand = Demand::of(&load, 10, Some(150));
+        let each_most = processes::each_most(Some(150));
+        let auto = Processes::of(1_500, Count::Auto, Count::Auto, each_most);
+        let demand = Demand::of(&load, 10, auto);
         assert_eq!((demand.client_processes, demand.server_processes), (1, 1));
         let check = nofile(&large(), &demand, Side::Client, 1);
         assert_eq!(check.needed, Amount::Count(1_700));

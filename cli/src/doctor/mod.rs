@@ -8,8 +8,9 @@ mod noise;
 
 pub use facts::{Limits, Noise};
 pub use fix::{Changed, fix};
-pub use limits::{FILES_BESIDES, KERNEL_BYTES, files_remedy};
+pub use limits::{FILES_BESIDES, KERNEL_BYTES, MAPS_A_THREAD, files_remedy};
 
+use crate::run::processes::Processes;
 use anyhow::bail;
 use serde::Serialize;
 use std::borrow::Cow;
@@ -36,15 +37,9 @@ pub struct Demand {
 }
 
 impl Demand {
-    /// Of a load with one process a side, or as many as the open files take.
-    pub fn of(load: &Load, ports: u16, nofile_hard: Option<u64>) -> Self {
+    /// Of a load that so many processes share.
+    pub fn of(load: &Load, ports: u16, processes: Processes) -> Self {
         let connections = u64::from(load.connections);
-        let a_process = nofile_hard.map(|hard| hard.saturating_sub(limits::FILES_BESIDES));
-        let processes = match a_process {
-            // Where not even one connection fits, more processes do not help.
-            None | Some(0) => 1,
-            Some(most) => connections.div_ceil(most).max(1),
-        };
         let in_echo = load.echo.as_ref().map_or(0, |echo| match echo.concurrency {
             0 => connections,
             some => some.into(),
@@ -67,15 +62,25 @@ impl Demand {
         });
         Self {
             connections,
-            client_processes: processes,
-            server_processes: processes,
+            client_processes: processes.client.into(),
+            server_processes: processes.server.into(),
             ports: ports.into(),
             dials: load.dial.concurrency.into(),
             in_flight: in_echo.max(in_rate),
             payload_bytes: load.payload_bytes.into(),
         }
     }
+
+    /// Of all messages in flight, in the buffers of their sockets.
+    pub fn buffer_bytes(&self) -> u64 {
+        let message = (self.payload_bytes + MESSAGE_OVERHEAD_BYTES).next_multiple_of(PAGE_BYTES);
+        self.in_flight.saturating_mul(message)
+    }
 }
+
+/// Unread data is charged by the page, with this much for the kernel's own.
+const MESSAGE_OVERHEAD_BYTES: u64 = 1 << 10;
+const PAGE_BYTES: u64 = 4 << 10;
 
 /// Which processes a limit holds for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -175,6 +180,14 @@ impl Check {
             status: Status::Ok,
             remedy: None,
             fix: Vec::new(),
+        }
+    }
+
+    /// Of what this kernel does not say.
+    fn unknown(name: impl Into<Cow<'static, str>>, side: Side, needed: Amount) -> Self {
+        Self {
+            status: Status::Unknown,
+            ..Self::new(name, side, Amount::Text("not visible".into()), needed)
         }
     }
 

@@ -33,15 +33,7 @@ fn text(text: impl Into<String>) -> Amount {
 fn governor(found: &Noise) -> Check {
     let name = "CPU frequency governor";
     match found.governor.as_deref() {
-        None => Check {
-            status: Status::Unknown,
-            ..Check::new(
-                name,
-                Side::Machine,
-                text("not visible"),
-                text("performance"),
-            )
-        },
+        None => Check::unknown(name, Side::Machine, text("performance")),
         Some(governor) => {
             let check = Check::new(name, Side::Machine, text(governor), text("performance"));
             match governor {
@@ -56,10 +48,7 @@ fn turbo(found: &Noise) -> Check {
     let name = "CPU turbo";
     let check = |turbo: &str| Check::new(name, Side::Machine, text(turbo), text("off"));
     match found.turbo {
-        None => Check {
-            status: Status::Unknown,
-            ..check("not visible")
-        },
+        None => Check::unknown(name, Side::Machine, text("off")),
         Some(false) => check("off"),
         Some(true) => check("on").with(
             Status::Advice,

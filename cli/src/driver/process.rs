@@ -5,7 +5,7 @@ use super::silence::Silence;
 use crate::lines::lines;
 use crate::{cpus, process};
 use anyhow::Context as _;
-use rustix::process::{Signal, getpid, getppid, set_parent_process_death_signal};
+use rustix::process::Signal;
 use rustix::thread::{CpuSet, sched_setaffinity};
 use std::collections::VecDeque;
 use std::fs::{File, OpenOptions};
@@ -187,17 +187,7 @@ pub fn describe(status: ExitStatus) -> String {
 
 /// The process runs on these CPUs and dies when the thread that starts it does.
 fn bind_to_parent(command: &mut Command, cpus: CpuSet) {
-    let parent = getpid();
-    let bind = move || {
-        sched_setaffinity(None, &cpus)?;
-        set_parent_process_death_signal(Some(Signal::KILL))?;
-        // The parent may have died before the signal was asked for.
-        if getppid() == Some(parent) {
-            Ok(())
-        } else {
-            Err(rustix::io::Errno::SRCH.into())
-        }
-    };
-    // SAFETY: between fork and exec there are only system calls, no allocation and no lock.
-    unsafe { command.pre_exec(bind) };
+    // SAFETY: between fork and exec it makes one system call and allocates nothing.
+    unsafe { command.pre_exec(move || Ok(sched_setaffinity(None, &cpus)?)) };
+    process::end_with_us(command, Signal::KILL);
 }

@@ -3,10 +3,10 @@
 use super::Orders;
 use super::log::Log;
 use crate::cpus;
+use crate::process;
 use anyhow::{Context as _, bail};
-use rustix::process::{Resource, Rlimit, Signal, getpid, getppid, getrlimit, setrlimit};
+use rustix::process::{Resource, Rlimit, Signal, getrlimit, setrlimit};
 use rustix::thread::sched_setaffinity;
-use std::io;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Stdio};
 
@@ -22,7 +22,6 @@ pub fn spawn(orders: &Orders, log: &Log) -> anyhow::Result<u32> {
         cpus => Some(cpus::cpu_set(cpus)?),
     };
     raise_open_files()?;
-    let keeper = getpid();
     let mut command = Command::new(program);
     command
         .args(arguments)
@@ -31,12 +30,9 @@ pub fn spawn(orders: &Orders, log: &Log) -> anyhow::Result<u32> {
         .stdout(log)
         .stderr(errors)
         .process_group(0);
+    // If even the keeper is killed, at least the server itself goes with it.
+    process::end_with_us(&mut command, Signal::KILL);
     let prepare = move || {
-        // If even the keeper is killed, at least the server itself goes with it.
-        rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
-        if getppid() != Some(keeper) {
-            return Err(io::Error::other("the keeper is gone"));
-        }
         if let Some(set) = &affinity {
             sched_setaffinity(None, set)?;
         }

@@ -2,11 +2,11 @@
 //! process of its own. What was found is kept in the run's folder, and decides
 //! whether a subject is timed.
 
-use crate::ports;
+use crate::lines::one_line;
 use crate::progress::{Spinner, note, say};
 use crate::run::id::Utc;
-use crate::run::trial::{Bench, HOST, START_TIMEOUT, remove_empty};
-use crate::server::{Server, ServerSpec};
+use crate::run::trial::{Bench, HOST, remove_empty};
+use crate::server::Server;
 use crate::subject::Subject;
 use crate::verify;
 use anyhow::{Context as _, anyhow};
@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
-use wsbench_schema::{Examination, Level, SubjectId};
+use wsbench_schema::{Examination, Level};
 
 /// Stage of a failed trial whose subject did not pass.
 const STAGE: &str = "verify";
@@ -74,12 +74,7 @@ impl Examinations {
             return Ok(Some(admission(known, bench.options.unverified)));
         }
         let spinner = Spinner::new(format!("examining {}", subject.name));
-        let id = SubjectId {
-            name: subject.name.clone(),
-            variant: subject.variant.clone(),
-            version: version.into(),
-            language: subject.language.clone(),
-        };
+        let id = subject.id(version.into());
         let examination = Examination::blank(id, program, Utc::now().unix_s);
         let examined = examine(bench, subject, examination);
         drop(spinner);
@@ -137,20 +132,7 @@ fn examine(
     mut examination: Examination,
 ) -> anyhow::Result<Examination> {
     let log = bench.logs.join(format!("{}.verify.log", subject.name));
-    let mut server = Server::start(ServerSpec {
-        name: subject.name.clone(),
-        argv: subject.command(bench.root)?,
-        folder: subject.folder.clone(),
-        host: HOST.into(),
-        ports: ports::free_ports(bench.options.ports, HOST)?,
-        cpus: bench.cpus.server.clone(),
-        nodelay: bench.options.nodelay,
-        max_message: None,
-        extra_args: Vec::new(),
-        log: log.clone(),
-        start_timeout: START_TIMEOUT,
-        connections: 0,
-    })?;
+    let mut server = Server::start(bench.server(subject, 1, 0, log.clone())?)?;
     let address = format!("{HOST}:{}", server.ports().first);
     let address: SocketAddr = address.parse().context("address of the server")?;
     verify::server::examine(&mut server, address, &subject.omits, &mut examination);
@@ -204,9 +186,4 @@ fn tell(examination: &Examination, admission: &Admission) {
             "{name} is timed although it failed verification: {reason}"
         ));
     }
-}
-
-fn one_line(text: &str) -> String {
-    let lines: Vec<&str> = text.lines().map(str::trim).collect();
-    lines.join(" ")
 }

@@ -1,9 +1,7 @@
 //! What a trial of many connections takes of the machine at its peak, from what a
 //! few connections of its subject were seen to take. Arithmetic only.
 
-use crate::doctor::{Demand, KERNEL_BYTES, Limits};
-use crate::machine::field;
-use crate::run::processes::Processes;
+use crate::doctor::{Demand, KERNEL_BYTES, Limits, MAPS_A_THREAD};
 use std::fs;
 use wsbench_report::units::Unit;
 
@@ -13,11 +11,7 @@ const THREAD_KERNEL_BYTES: u64 = 32 << 10;
 const CLIENT_CONNECTION_BYTES: u64 = 128;
 /// The runner's process between it and each server process.
 const KEEPER_BYTES: u64 = 4 << 20;
-/// A message in a socket's buffer, besides itself; and the page by which it is charged.
-const MESSAGE_OVERHEAD_BYTES: u64 = 1 << 10;
-const PAGE_BYTES: u64 = 4 << 10;
-/// Memory areas of a thread: its stack, and the guard below. And of a process besides.
-const MAPS_A_THREAD: u64 = 2;
+/// Memory areas of a process besides those of its threads.
 const MAPS_BESIDES: u64 = 1_000;
 /// Of the machine's memory, this part is left to everybody else: in the prediction,
 /// and half of it when memory is watched.
@@ -48,17 +42,16 @@ pub struct Peak {
 }
 
 impl Footprint {
-    /// Of so many connections, shared by so many processes.
-    pub fn peak(&self, demand: &Demand, processes: Processes) -> Peak {
+    /// Of what a load asks of the machine.
+    pub fn peak(&self, demand: &Demand) -> Peak {
         let connections = demand.connections;
-        let (clients, servers) = (u64::from(processes.client), u64::from(processes.server));
+        let (clients, servers) = (demand.client_processes, demand.server_processes);
         let thread_count = connections.saturating_mul(self.threads_a_thousand) / 1000;
-        let message = (demand.payload_bytes + MESSAGE_OVERHEAD_BYTES).next_multiple_of(PAGE_BYTES);
         let parts = [
             connections.saturating_mul(KERNEL_BYTES),
             connections.saturating_mul(self.connection_bytes + CLIENT_CONNECTION_BYTES),
             thread_count.saturating_mul(THREAD_KERNEL_BYTES),
-            demand.in_flight.saturating_mul(message),
+            demand.buffer_bytes(),
             servers.saturating_mul(self.server_bytes + KEEPER_BYTES),
             clients.saturating_mul(self.client_bytes),
         ];
@@ -126,13 +119,6 @@ pub fn floor_bytes(memory_bytes: u64) -> u64 {
     margin_bytes(memory_bytes) / 2
 }
 
-/// Memory that can be had without swapping.
-pub fn available_bytes() -> Option<u64> {
-    let meminfo = fs::read_to_string("/proc/meminfo").ok()?;
-    let kilobytes = field(&meminfo, "MemAvailable")?.strip_suffix("kB")?;
-    Some(kilobytes.trim().parse::<u64>().ok()? * 1024)
-}
-
 /// Threads of all processes that run now.
 pub fn threads_running() -> u64 {
     let load = fs::read_to_string("/proc/loadavg").unwrap_or_default();
@@ -165,13 +151,6 @@ mod tests {
         }
     }
 
-    fn processes() -> Processes {
-        Processes {
-            client: 51,
-            server: 51,
-        }
-    }
-
     /// Of an event loop.
     fn lean() -> Footprint {
         Footprint {
@@ -195,7 +174,7 @@ mod tests {
 
     #[test]
     fn the_peak_is_the_sum_of_all_that_holds_memory() {
-        let peak = lean().peak(&demand(), processes());
+        let peak = lean().peak(&demand());
         let kernel = 8_300 * 1_000_000 + 10_000 * 4096;
         let user = (5_000 + 128) * 1_000_000 + 51 * ((3 + 4 + 10) << 20);
         assert_eq!(peak.bytes, kernel + user);
@@ -207,7 +186,7 @@ mod tests {
     fn too_little_memory_is_told_with_what_is_needed_and_what_is_there() {
         let mut fat = lean();
         fat.connection_bytes = 16 << 10;
-        let peak = fat.peak(&demand(), processes());
+        let peak = fat.peak(&demand());
         let reason = shortage(&peak, &found(), 24 * GIB, 300).unwrap();
         assert_eq!(
             reason,
@@ -222,7 +201,7 @@ mod tests {
         threads.threads_a_thousand = 1_000;
         let mut demand = demand();
         demand.connections = 100_000;
-        let peak = threads.peak(&demand, processes());
+        let peak = threads.peak(&demand);
         assert_eq!(peak.threads, 100_102);
         let reason = shortage(&peak, &found(), 24 * GIB, 300).unwrap();
         assert_eq!(
@@ -242,7 +221,7 @@ mod tests {
 
     #[test]
     fn what_the_machine_has_now_is_read() {
-        assert!(available_bytes().unwrap() > 1 << 20);
+        assert!(crate::machine::available_bytes().unwrap() > 1 << 20);
         assert!(threads_running() > 1);
     }
 }

@@ -3,11 +3,10 @@
 //! a failed row with its numbers rather than a killed machine.
 
 use crate::driver::{Clients, Halt, Patience, client_command};
-use crate::ports;
 use crate::run::footprint::Footprint;
-use crate::run::trial::{Bench, HOST, START_TIMEOUT, remove_empty};
+use crate::run::trial::{Bench, HOST, remove_empty};
 use crate::run::verdict;
-use crate::server::{Server, ServerSpec};
+use crate::server::Server;
 use crate::subject::Subject;
 use anyhow::anyhow;
 use std::cell::RefCell;
@@ -74,20 +73,8 @@ fn small(load: &Load, connections: u32) -> Load {
 fn look(bench: &Bench<'_>, subject: &Subject, load: &Load) -> anyhow::Result<Option<Footprint>> {
     let log = |extension: &str| bench.logs.join(format!("{}.{extension}", subject.name));
     let server_log = log("pilot.log");
-    let server = Server::start(ServerSpec {
-        name: subject.name.clone(),
-        argv: subject.command(bench.root)?,
-        folder: subject.folder.clone(),
-        host: HOST.into(),
-        ports: ports::free_ports(bench.options.ports, HOST)?,
-        cpus: bench.cpus.server.clone(),
-        nodelay: bench.options.nodelay,
-        max_message: None,
-        extra_args: Vec::new(),
-        log: server_log.clone(),
-        start_timeout: START_TIMEOUT,
-        connections: CONNECTIONS.iter().sum(),
-    })?;
+    let connections = CONNECTIONS.iter().sum();
+    let server = Server::start(bench.server(subject, 1, connections, server_log.clone())?)?;
     let target = Target {
         host: HOST.into(),
         ports: server.ports(),

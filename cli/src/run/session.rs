@@ -25,6 +25,7 @@ use crate::subject::State;
 use anyhow::Context as _;
 use std::collections::BTreeMap;
 use std::fs;
+use std::ops::Range;
 use std::process::ExitCode;
 use wsbench_report::units::counted;
 use wsbench_report::{Report, terminal_width};
@@ -41,19 +42,18 @@ pub struct Around<'a> {
 }
 
 /// Before anything is started: what the machine would refuse half-way.
-fn refuse_what_cannot_be_held(loads: &[Load], options: &Options) -> anyhow::Result<()> {
+fn refuse_what_cannot_be_held(
+    loads: &[Load],
+    options: &Options,
+    found: &doctor::Limits,
+) -> anyhow::Result<()> {
     let Some(load) = loads.last() else {
         return Ok(());
     };
     let processes = options.processes(load.connections);
-    let found = doctor::Limits::read()?;
     processes.check(load.connections, found.nofile_hard)?;
-    let demand = Demand {
-        client_processes: processes.client.into(),
-        server_processes: processes.server.into(),
-        ..Demand::of(load, options.ports, found.nofile_hard)
-    };
-    doctor::refuse(&doctor::limits(&found, &demand), &demand)?;
+    let demand = Demand::of(load, options.ports, processes);
+    doctor::refuse(&doctor::limits(found, &demand), &demand)?;
     // Too little to share is better said now than once for every trial.
     for load in loads {
         processes.check_share(load.connections)?;
@@ -71,15 +71,16 @@ pub fn run(root: &Root, request: &Request, around: &Around<'_>) -> anyhow::Resul
         .context("cannot say in the lock who holds it")?;
     let connections = setup.plan.loads.iter().map(|load| load.connections);
     limits::raise_files(connections.max().unwrap_or(0));
-    setup.hold(processes::each_most(doctor::Limits::read()?.nofile_hard));
-    for chain in ramp::chains(&setup.plan.loads) {
-        refuse_what_cannot_be_held(&setup.plan.loads[chain], &setup.options)?;
+    let found = doctor::Limits::read()?;
+    setup.hold(processes::each_most(found.nofile_hard));
+    let chains = ramp::chains(&setup.plan.loads);
+    for chain in &chains {
+        refuse_what_cannot_be_held(&setup.plan.loads[chain.clone()], &setup.options, &found)?;
     }
-    let todo = todo(&setup);
+    let todo = todo(&setup, &chains);
     let estimate = estimate(root, &setup, &todo);
     let interval = setup.options.sample_interval;
-    let chains = ramp::chains(&setup.plan.loads);
-    let records = todo.iter().map(|trial| chains[trial.chain].len()).sum();
+    let records = todo.iter().map(|trial| trial.loads.len()).sum();
     room::check(&setup.folder, records, estimate.total, interval)?;
     setup.save()?;
     for reason in &setup.finished.put_aside {
@@ -89,7 +90,7 @@ pub fn run(root: &Root, request: &Request, around: &Around<'_>) -> anyhow::Resul
         "{}",
         heading(&setup.machine, &setup.plan.cpus)
     ));
-    announce(&setup, &todo, &estimate);
+    announce(&setup, &chains, &todo, &estimate);
     let beside = beside(root)?;
     let unbuilt = build(root, &setup, &todo, around.build, &interrupt);
     let measured = if interrupt.pressed() {
@@ -159,13 +160,12 @@ fn beside(root: &Root) -> anyhow::Result<String> {
 }
 
 /// The trials that are not done yet, in order.
-fn todo(setup: &Setup) -> Vec<Planned> {
+fn todo(setup: &Setup, chains: &[Range<usize>]) -> Vec<Planned> {
     let plan = &setup.plan;
-    let chains = ramp::chains(&plan.loads);
-    let mut trials = plan::order(plan.seed, chains.len(), plan.subjects.len(), plan.rounds);
+    let mut trials = plan::order(plan.seed, chains, plan.subjects.len(), plan.rounds);
     trials.retain(|trial| {
         let subject = &plan.subjects[trial.subject];
-        let mut loads = plan.loads[chains[trial.chain].clone()].iter();
+        let mut loads = plan.loads[trial.loads.clone()].iter();
         // A ramp that was interrupted is climbed again from its foot.
         loads.any(|load| {
             let record = setup.finished.record(&load.hash(), subject, trial.round);
@@ -199,18 +199,16 @@ fn heading(machine: &Machine, cpus: &CpuMap) -> String {
 fn estimate(root: &Root, setup: &Setup, todo: &[Planned]) -> Estimate {
     let plan = &setup.plan;
     let history = History::read(&root.results(), &plan.loads, &plan.cpus);
-    let chains = ramp::chains(&plan.loads);
     let steps = todo.iter().flat_map(|trial| {
         let subject = plan.subjects[trial.subject].as_str();
-        let loads = &plan.loads[chains[trial.chain].clone()];
+        let loads = &plan.loads[trial.loads.clone()];
         loads.iter().map(move |load| (subject, load))
     });
     history.estimate(steps)
 }
 
-fn announce(setup: &Setup, todo: &[Planned], estimate: &Estimate) {
+fn announce(setup: &Setup, chains: &[Range<usize>], todo: &[Planned], estimate: &Estimate) {
     let plan = &setup.plan;
-    let chains = ramp::chains(&plan.loads);
     let all = plan.subjects.len() * chains.len() * plan.rounds as usize;
     let done = match all - todo.len() {
         0 => String::new(),
@@ -365,12 +363,11 @@ fn measure(
         }
     }
     let width = plan.subjects.iter().map(String::len).max().unwrap_or(0);
-    let chains = ramp::chains(&plan.loads);
     for trial in todo {
         if interrupt.pressed() {
             return Ok(false);
         }
-        let loads = &plan.loads[chains[trial.chain].clone()];
+        let loads = &plan.loads[trial.loads.clone()];
         let name = &plan.subjects[trial.subject];
         let title = format!("{name:width$}  round {}/{}", trial.round, plan.rounds);
         let title_of = |loads: &[Load]| match plan.loads.len() {

@@ -6,6 +6,7 @@ mod phases;
 
 use crate::doctor::{Demand, Limits};
 use crate::driver::{Clients, Patience, client_command};
+use crate::lines::one_line;
 use crate::observe::LocalObserver;
 use crate::ports;
 use crate::progress::note;
@@ -28,14 +29,12 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use wsbench_schema::mark::UNVERIFIED;
-use wsbench_schema::{
-    CpuMap, Load, Machine, Outcome, Phase, SCHEMA_VERSION, SubjectId, TrialRecord,
-};
+use wsbench_schema::{CpuMap, Load, Machine, Outcome, Phase, SCHEMA_VERSION, TrialRecord};
 
 /// Servers under test listen here.
 pub const HOST: &str = "127.0.0.1";
 /// How long a server may take until it listens.
-pub const START_TIMEOUT: Duration = Duration::from_secs(15);
+const START_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// What all trials of a run have in common.
 pub struct Bench<'a> {
@@ -61,6 +60,39 @@ pub struct Bench<'a> {
     pub pilots: Pilots,
     /// Whether the user wants to stop.
     pub interrupt: &'a Interrupt,
+}
+
+impl Bench<'_> {
+    /// How a subject is started, as so many processes for so many connections.
+    ///
+    /// # Errors
+    /// If its program is not there, or there are too few free ports.
+    pub fn server(
+        &self,
+        subject: &Subject,
+        processes: u32,
+        connections: u32,
+        log: PathBuf,
+    ) -> anyhow::Result<ServerSpec> {
+        let argv = subject.command(self.root)?;
+        let ports = u32::from(self.options.ports) * processes;
+        let count = u16::try_from(ports)
+            .with_context(|| format!("{ports} ports are more than there are"))?;
+        Ok(ServerSpec {
+            name: subject.name.clone(),
+            argv,
+            folder: subject.folder.clone(),
+            host: HOST.into(),
+            ports: ports::free_ports(count, HOST)?,
+            cpus: self.cpus.server.clone(),
+            nodelay: self.options.nodelay,
+            max_message: None,
+            extra_args: Vec::new(),
+            log,
+            start_timeout: START_TIMEOUT,
+            connections,
+        })
+    }
 }
 
 /// One trial to make.
@@ -98,10 +130,9 @@ enum Stop {
 impl Stop {
     /// The reason becomes one line.
     fn failed(stage: &str, reason: &str) -> Self {
-        let lines: Vec<&str> = reason.lines().map(str::trim).collect();
         Self::Failed {
             stage: stage.into(),
-            reason: lines.join(" "),
+            reason: one_line(reason),
         }
     }
 
@@ -235,12 +266,7 @@ fn blank(bench: &Bench<'_>, job: &Job<'_>) -> TrialRecord {
         round: job.round,
         attempt: job.attempt,
         suite: "websocket".into(),
-        subject: SubjectId {
-            name: subject.name.clone(),
-            variant: subject.variant.clone(),
-            version: job.version.into(),
-            language: subject.language.clone(),
-        },
+        subject: subject.id(job.version.into()),
         server_processes: 0,
         client_processes: 1,
         harness: bench.harness.clone(),
@@ -269,31 +295,13 @@ fn measure(bench: &Bench<'_>, job: &Job<'_>, steps: &mut Steps) -> Result<(), St
         true => fitting(bench, job, processes)?,
         false => processes,
     };
-    let argv = job.subject.command(bench.root);
-    let ports = u32::from(bench.options.ports) * processes.server;
-    let ports = u16::try_from(ports)
-        .map_err(anyhow::Error::from)
-        .with_context(|| format!("{ports} ports are more than there are"))
-        .and_then(|ports| ports::free_ports(ports, HOST));
     let log = log(bench, &steps.current, "log");
     // Not the subject's fault, if the disk is full.
     File::create(&log)
         .with_context(|| format!("cannot write the log {}", log.display()))
         .map_err(Stop::Broken)?;
-    let spec = ServerSpec {
-        name: job.subject.name.clone(),
-        argv: argv.map_err(|error| Stop::error(stage, &error))?,
-        folder: job.subject.folder.clone(),
-        host: HOST.into(),
-        ports: ports.map_err(|error| Stop::error(stage, &error))?,
-        cpus: bench.cpus.server.clone(),
-        nodelay: bench.options.nodelay,
-        max_message: None,
-        extra_args: Vec::new(),
-        log: log.clone(),
-        start_timeout: START_TIMEOUT,
-        connections,
-    };
+    let spec = bench.server(job.subject, processes.server, connections, log.clone());
+    let spec = spec.map_err(|error| Stop::error(stage, &error))?;
     let settings = &mut steps.current.settings;
     settings.insert("ports".into(), spec.ports.to_string());
     let servers = Servers::start(&spec, processes.server);
@@ -329,8 +337,8 @@ fn fitting(bench: &Bench<'_>, job: &Job<'_>, wanted: Processes) -> Result<Proces
         let least = footprint.least_servers(job.largest().connections.into(), &found);
         processes.server = processes.server.max(least);
     }
-    let demand = Demand::of(job.largest(), bench.options.ports, found.nofile_hard);
-    let peak = footprint.peak(&demand, processes);
+    let demand = Demand::of(job.largest(), bench.options.ports, processes);
+    let peak = footprint.peak(&demand);
     let memory = bench.machine.memory_bytes;
     note(format_args!(
         "{}: {processes}, {} of memory predicted, {} available",

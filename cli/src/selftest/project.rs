@@ -1,16 +1,16 @@
 //! The scratch project of a self-test: a folder in which servers are entered as
 //! any user enters them, and a command line that measures them as any user does.
 
+use crate::process;
 use crate::profile::millis;
 use crate::root::Root;
 use crate::verify;
 use anyhow::{Context as _, bail};
-use rustix::process::{Signal, getpid, getppid, set_parent_process_death_signal};
+use rustix::process::Signal;
 use serde::Serialize;
 use std::env;
 use std::ffi::OsString;
 use std::fs::{self, OpenOptions};
-use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -125,7 +125,8 @@ impl Project {
             .stdin(Stdio::null())
             .stdout(output.try_clone()?)
             .stderr(output);
-        end_with_us(&mut command);
+        // However this process ends, what it started is asked to end in order.
+        process::end_with_us(&mut command, Signal::TERM);
         let status = command.status().context("cannot start wsbench run")?;
         if !status.success() {
             bail!(
@@ -164,20 +165,6 @@ fn reason(log: &Path) -> String {
     let tells = |line: &&str| line.contains("FAILED at ") || line.starts_with("wsbench: ");
     let line = text.lines().rfind(tells);
     line.map_or_else(String::new, |line| format!(": {}", line.trim()))
-}
-
-/// If this process ends, however, what it started is asked to end in order.
-fn end_with_us(command: &mut Command) {
-    let us = getpid();
-    let bind = move || {
-        set_parent_process_death_signal(Some(Signal::TERM))?;
-        match getppid() == Some(us) {
-            true => Ok(()),
-            false => Err(rustix::io::Errno::SRCH.into()),
-        }
-    };
-    // SAFETY: between fork and exec there are only system calls, no allocation and no lock.
-    unsafe { command.pre_exec(bind) };
 }
 
 /// What a run found.

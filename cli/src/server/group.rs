@@ -62,10 +62,8 @@ impl Servers {
     pub fn exited(&mut self) -> Option<String> {
         let count = self.all.len();
         for (index, server) in self.all.iter_mut().enumerate() {
-            let exit = match server.has_exited() {
-                Ok(None) => continue,
-                Ok(Some(exit)) => exit,
-                Err(error) => format!("cannot be watched ({error:#})"),
+            let Some(exit) = server.exited() else {
+                continue;
             };
             return Some(format!("{} {exit}", title(index, count)));
         }

@@ -185,6 +185,12 @@ impl Server {
         self.link.exit()
     }
 
+    /// The same for a reason: that it cannot be watched is one too.
+    pub fn exited(&mut self) -> Option<String> {
+        self.has_exited()
+            .unwrap_or_else(|error| Some(format!("cannot be watched ({error:#})")))
+    }
+
     /// The end of its log, for messages.
     pub fn log_tail(&self) -> String {
         log::tail(&self.spec.log)

@@ -23,6 +23,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
+use wsbench_schema::SubjectId;
 
 /// A program asked for its version must answer in this time.
 const VERSION_WITHIN: Duration = Duration::from_secs(5);
@@ -89,6 +90,16 @@ impl Subject {
                 Ok(std::iter::once(binary.into()).chain(args).collect())
             }
             Kind::Foreign(manifest) => manifest.command(&self.name, &self.folder),
+        }
+    }
+
+    /// As it stands in what is written about it.
+    pub fn id(&self, version: String) -> SubjectId {
+        SubjectId {
+            name: self.name.clone(),
+            variant: self.variant.clone(),
+            version,
+            language: self.language.clone(),
         }
     }
 

@@ -2,6 +2,7 @@
 //! the end is a finding like any other.
 
 use super::Omits;
+use crate::lines::one_line;
 use crate::process;
 use crate::server::Server;
 use std::net::{SocketAddr, TcpStream};
@@ -39,29 +40,21 @@ fn gone(server: &mut Server, address: SocketAddr) -> Option<String> {
     };
     let mut exit = None;
     process::wait_until(patience, || {
-        exit = exited(server);
+        exit = server.exited();
         exit.is_some()
     });
     exit
 }
 
-fn exited(server: &mut Server) -> Option<String> {
-    match server.has_exited() {
-        Ok(exit) => exit,
-        Err(error) => Some(format!("cannot be watched ({error:#})")),
-    }
-}
-
 /// A server that is gone answers no case that comes after; this is why.
 fn died(exit: &str) -> Finding {
-    let lines: Vec<&str> = exit.lines().map(str::trim).collect();
     Finding {
         group: GROUP.into(),
         name: "runs to the end of the examination".into(),
         level: Level::Must,
         verdict: Verdict::Fail,
         expected: "a server that still runs".into(),
-        seen: Some(format!("server {}", lines.join(" "))),
+        seen: Some(format!("server {}", one_line(exit))),
         sent: None,
     }
 }

@@ -2,21 +2,16 @@
 //! two take turns and who begins alternates, so that a drift of the machine
 //! favours neither; each turn has a fresh server.
 
-use crate::load::{FLOOR, Load, Server, WSBENCH, median, output_of, print_distance, raw_client};
+use crate::load::{Load, Programs, Server, median, output_of, print_distance, raw_client};
 use anyhow::{Context as _, Result, ensure};
 use serde::Deserialize;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// The program of the subject `floor`; built by `wsbench build floor`.
-    #[arg(long, default_value = FLOOR)]
-    floor: PathBuf,
-    /// The program `wsbench`; built by `cargo build --release -p wsbench`.
-    #[arg(long, default_value = WSBENCH)]
-    client: PathBuf,
+    #[command(flatten)]
+    programs: Programs,
     /// All of them have a message in flight.
     #[arg(long, value_delimiter = ',', default_value = "64,10000")]
     connections: Vec<usize>,
@@ -105,7 +100,7 @@ fn print(
 }
 
 fn floor(args: &Args) -> Result<Server> {
-    let mut command = Command::new(&args.floor);
+    let mut command = Command::new(&args.programs.floor);
     command.args(["--host", "127.0.0.1"]);
     Server::start(command)
 }
@@ -123,7 +118,7 @@ fn raw_turn(args: &Args, load: Load) -> Result<Turn> {
 
 fn wsbench_turn(args: &Args, load: Load) -> Result<Turn> {
     let server = floor(args)?;
-    let mut command = Command::new(&args.client);
+    let mut command = Command::new(&args.programs.client);
     command
         .arg("client")
         .args(["--url", &format!("ws://127.0.0.1:{}/ws", server.ports())])

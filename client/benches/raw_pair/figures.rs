@@ -4,12 +4,12 @@
 
 use crate::connect_cost;
 use crate::load::{CLIENT_CPU, Load as RawLoad, SERVER_CPU, Server, median, print_distance};
-use crate::load::{FLOOR, WSBENCH, raw_client, raw_dials};
+use crate::load::{Programs, raw_client, raw_dials};
 use crate::machine::{in_time_wait, process_cpu_ns};
 use crate::process::{Process, figure};
 use anyhow::{Result, ensure};
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, ExitCode};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -30,12 +30,8 @@ const MOST: u32 = 19_000;
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// The program of the subject `floor`; built by `wsbench build floor`.
-    #[arg(long, default_value = FLOOR)]
-    floor: PathBuf,
-    /// The program `wsbench`; built by `cargo build --release -p wsbench`.
-    #[arg(long, default_value = WSBENCH)]
-    client: PathBuf,
+    #[command(flatten)]
+    programs: Programs,
     /// Pairs of turns.
     #[arg(long, default_value_t = 5)]
     rounds: usize,
@@ -123,8 +119,8 @@ impl Figures {
 
 pub fn run(args: &Args) -> Result<ExitCode> {
     for (program, remedy) in [
-        (&args.floor, "wsbench build floor"),
-        (&args.client, "cargo build --release -p wsbench"),
+        (&args.programs.floor, "wsbench build floor"),
+        (&args.programs.client, "cargo build --release -p wsbench"),
     ] {
         let missing = || format!("{} does not exist (run: {remedy})", program.display());
         ensure!(program.exists(), missing());
@@ -132,8 +128,8 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let start = Instant::now();
     print_distance()?;
     let bench = Bench {
-        floor: &args.floor,
-        client: &args.client,
+        floor: &args.programs.floor,
+        client: &args.programs.client,
         shrink: if args.quick { 10 } else { 1 },
     };
     let rounds = if args.quick { 1 } else { args.rounds.max(1) };

@@ -7,6 +7,7 @@ use socket2::SockRef;
 use std::env;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::ops::{Range, RangeInclusive};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -20,8 +21,19 @@ pub const CLIENT_CPU: usize = 1;
 
 /// Where the programs are that are measured unless it is said otherwise: `cargo bench`
 /// runs in the package's folder.
-pub const FLOOR: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../output/bin/floor");
-pub const WSBENCH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/release/wsbench");
+const FLOOR: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../output/bin/floor");
+const WSBENCH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/release/wsbench");
+
+/// What takes part beside the raw programs.
+#[derive(clap::Args)]
+pub struct Programs {
+    /// The program of the subject `floor`; built by `wsbench build floor`.
+    #[arg(long, default_value = FLOOR)]
+    pub floor: PathBuf,
+    /// The program `wsbench`; built by `cargo build --release -p wsbench`.
+    #[arg(long, default_value = WSBENCH)]
+    pub client: PathBuf,
+}
 
 /// What both clients are asked to do.
 #[derive(Clone, Copy)]

@@ -1,6 +1,7 @@
 //! Servers that follow a script, a thread a connection, and the loads under which
 //! it is known what each message must come to.
 
+pub use crate::util::frame;
 use crate::util::{self, echoes, load, welcome};
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{Read as _, Write as _};
@@ -26,24 +27,6 @@ const PATIENT: Duration = Duration::from_secs(10);
 pub const TIMEOUT: Duration = Duration::from_secs(2);
 /// Long after everything has failed by its timeout.
 pub const BOUND: Duration = Duration::from_secs(25);
-
-/// A frame as a server sends it.
-pub fn frame(first: u8, payload: &[u8]) -> Vec<u8> {
-    let mut frame = vec![first];
-    match payload.len() {
-        len @ 0..=125 => frame.push(len as u8),
-        len @ 126..=65_535 => {
-            frame.push(126);
-            frame.extend((len as u16).to_be_bytes());
-        }
-        len => {
-            frame.push(127);
-            frame.extend((len as u64).to_be_bytes());
-        }
-    }
-    frame.extend(payload);
-    frame
-}
 
 /// A message of the client, and how a right server answers it.
 #[derive(Clone, Debug)]

@@ -20,8 +20,8 @@ use wsbench_schema::{
 /// message on it, the first byte of the frame and the payload. False closes.
 pub type Behaviour = dyn Fn(&mut TcpStream, u64, u8, &[u8]) -> bool + Send + Sync;
 
-/// Writes a server's frame.
-pub fn answer(stream: &mut TcpStream, first: u8, payload: &[u8]) -> bool {
+/// A frame as a server sends it.
+pub fn frame(first: u8, payload: &[u8]) -> Vec<u8> {
     let mut frame = vec![first];
     match payload.len() {
         len @ 0..=125 => frame.push(len as u8),
@@ -35,7 +35,12 @@ pub fn answer(stream: &mut TcpStream, first: u8, payload: &[u8]) -> bool {
         }
     }
     frame.extend(payload);
-    stream.write_all(&frame).is_ok()
+    frame
+}
+
+/// Writes a server's frame.
+pub fn answer(stream: &mut TcpStream, first: u8, payload: &[u8]) -> bool {
+    stream.write_all(&frame(first, payload)).is_ok()
 }
 
 /// An honest echo.

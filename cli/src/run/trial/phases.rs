@@ -2,6 +2,7 @@
 
 use super::{Bench, HOST, Job, Steps, Stop};
 use crate::driver::{Clients, Halt, Rest};
+use crate::machine;
 use crate::observe::{LocalObserver, Observer};
 use crate::progress::{Meter, note};
 use crate::run::footprint;
@@ -302,7 +303,7 @@ impl Guard {
         if self.floor_bytes > 0 && self.looked.elapsed() >= LOOK {
             self.looked = Instant::now();
             // Where it cannot be seen, the prediction has to do.
-            self.available_bytes = footprint::available_bytes().unwrap_or(u64::MAX);
+            self.available_bytes = machine::available_bytes().unwrap_or(u64::MAX);
         }
         self.available_bytes < self.floor_bytes
     }
