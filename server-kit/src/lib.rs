@@ -32,7 +32,7 @@ use std::process::ExitCode;
 pub use accept::{accept_forever, complain, pause_after_accept_error};
 pub use limits::{allowed_cpus, raise_open_files};
 pub use listen::{ListenError, listen_on};
-pub use options::Options;
+pub use options::{Options, parse_ports, print_command_line_error};
 pub use version::{Subject, locked_version};
 
 /// What a server's `serve` ends with. A server under test serves until it is
@@ -46,7 +46,7 @@ pub type Result<T, E = Box<dyn std::error::Error + Send + Sync>> = std::result::
 pub fn run(subject: Subject, serve: impl FnOnce(&Options) -> Result<()>) -> ExitCode {
     let options = match Options::parse(subject, std::env::args_os()) {
         Ok(options) => options,
-        Err(error) => return options::print(&error),
+        Err(error) => return print_command_line_error(&error),
     };
     if let Err(error) = raise_open_files() {
         eprintln!("{}: {error}", subject.name);

@@ -98,7 +98,7 @@ fn command(subject: Subject) -> Command {
                 .value_name("FIRST-LAST")
                 .help("Ports to listen on, e.g. 10001-10010 or 10001")
                 .required(true)
-                .value_parser(ports),
+                .value_parser(parse_ports),
         )
         .arg(
             Arg::new("nodelay")
@@ -130,7 +130,11 @@ fn command(subject: Subject) -> Command {
         )
 }
 
-fn ports(text: &str) -> Result<RangeInclusive<u16>, String> {
+/// Reads `FIRST-LAST`, or one port.
+///
+/// # Errors
+/// What is wrong with it, as clap shows it behind the flag's name.
+pub fn parse_ports(text: &str) -> Result<RangeInclusive<u16>, String> {
     let port = |text: &str| match text.parse::<u16>() {
         Ok(0) | Err(_) => Err(format!("`{text}` is not a port (1 to 65535)")),
         Ok(port) => Ok(port),
@@ -146,7 +150,7 @@ fn ports(text: &str) -> Result<RangeInclusive<u16>, String> {
 }
 
 /// Prints help and version as asked for, and anything else as one line.
-pub(crate) fn print(error: &clap::Error) -> ExitCode {
+pub fn print_command_line_error(error: &clap::Error) -> ExitCode {
     if error.use_stderr() {
         eprintln!("{}", one_line(error));
         ExitCode::from(2)

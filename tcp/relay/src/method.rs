@@ -1,0 +1,53 @@
+//! The methods there are. To add one: its file, its `mod` line and its entry here,
+//! and its entry of `variants` in Cargo.toml.
+
+mod io_copy;
+
+use std::io;
+
+use crate::relay::Relay;
+
+/// One way to copy bytes between two sockets.
+#[derive(Debug, Clone, Copy)]
+pub struct Method {
+    /// What `--method` calls it, and the name of its file.
+    pub name: &'static str,
+    /// What it does, in a line.
+    pub about: &'static str,
+    /// Relays until the process ends; what it returns is why it could not.
+    pub run: fn(&'static Relay) -> io::Result<()>,
+}
+
+pub const METHODS: &[Method] = &[io_copy::METHOD];
+
+pub fn find(name: &str) -> Option<Method> {
+    METHODS.iter().find(|method| method.name == name).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_manifest_has_a_variant_for_every_method_and_no_other() {
+        let manifest = include_str!("../Cargo.toml");
+        let mut variants: Vec<&str> = manifest
+            .lines()
+            .filter(|line| line.trim_start().starts_with("{ name = "))
+            .collect();
+        for method in METHODS {
+            let Method { name, about, .. } = method;
+            let start = format!(
+                "{{ name = \"{name}\", args = [\"--method\", \"{name}\"], about = \"{about}\""
+            );
+            let before = variants.len();
+            variants.retain(|line| !line.trim_start().starts_with(&start));
+            assert_eq!(
+                before - variants.len(),
+                1,
+                "no variant in Cargo.toml starts {start}"
+            );
+        }
+        assert!(variants.is_empty(), "no method for {variants:?}");
+    }
+}
