@@ -5,10 +5,13 @@ use crate::args::units;
 use crate::root::Root;
 use crate::strict;
 use anyhow::{Context as _, bail};
+use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
+use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
+use std::fmt;
 use std::fs;
 use std::time::Duration;
-use wsbench_schema::{DialLoad, EchoLoad, Load, MessageKind, RateLoad};
+use wsbench_schema::{DialLoad, EchoLoad, Load, MessageKind, RateLoad, Suite};
 
 /// What is done to a server, how often, and how closely it is watched.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,11 +20,20 @@ pub struct Profile {
     pub name: String,
     /// For people, in one line.
     pub description: String,
+    /// Whose load it is.
+    pub suite: Suite,
     /// Trials of each server under each load.
     pub rounds: u32,
     /// Between two readings of CPU and memory.
     pub sample_interval: Duration,
-    /// Connections of each load; with the payloads they make a matrix.
+    /// The tables `load`: each is one load or several alike.
+    pub matrices: Vec<Matrix>,
+}
+
+/// Loads that differ in connections and payload only.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Matrix {
+    /// Connections of each load; with the payloads they make the matrix.
     pub connections: Vec<u32>,
     /// Payload bytes of each load.
     pub payloads_bytes: Vec<u32>,
@@ -36,7 +48,7 @@ pub struct Profile {
 const DEFAULT: &str = include_str!("../../profiles/default.toml");
 
 impl Profile {
-    /// Used by `run` if none is named.
+    /// Used by `run` of WebSocket servers if none is named.
     pub const DEFAULT_NAME: &str = "default";
     /// Of each server under each load.
     pub const ROUNDS_MAX: u32 = 1000;
@@ -85,8 +97,13 @@ impl Profile {
                  since the system's share of CPU is wrong below"
             ));
         }
-        if profile.connections.is_empty() || profile.payloads_bytes.is_empty() {
+        let is_empty =
+            |matrix: &Matrix| matrix.connections.is_empty() || matrix.payloads_bytes.is_empty();
+        if profile.matrices.iter().any(is_empty) {
             return Err("connections and payload need at least one value each".into());
+        }
+        if profile.matrices.is_empty() {
+            return Err("there is no load (write a table [load], or several [[load]])".into());
         }
         profile.check_count()?;
         profile.loads().iter().try_for_each(Load::validate)?;
@@ -99,22 +116,34 @@ impl Profile {
         Self {
             name: "client".into(),
             description: "The original's client without flags".into(),
+            suite: Suite::Websocket,
             rounds: 1,
             sample_interval: SAMPLE_INTERVAL,
-            connections: vec![10_000],
-            payloads_bytes: vec![1024],
-            load: Load {
-                connections: 0,
-                payload_bytes: 0,
-                message: MessageKind::Binary,
-                check: true,
-                dial: DialLoad::default(),
-                echo: Some(default_echo()),
-                rate: None,
-                after_connections: 0,
-                client_burn_ns: 0,
-            },
-            warmup_echoes: None,
+            matrices: vec![Matrix {
+                connections: vec![10_000],
+                payloads_bytes: vec![1024],
+                load: Load {
+                    connections: 0,
+                    payload_bytes: 0,
+                    message: MessageKind::Binary,
+                    check: true,
+                    dial: DialLoad::default(),
+                    echo: Some(default_echo()),
+                    rate: None,
+                    after_connections: 0,
+                    client_burn_ns: 0,
+                },
+                warmup_echoes: None,
+            }],
+        }
+    }
+
+    /// The profile of a suite that `run` uses if none is named.
+    #[must_use]
+    pub fn default_name(suite: Suite) -> &'static str {
+        match suite {
+            Suite::Websocket => Self::DEFAULT_NAME,
+            Suite::Relay | Suite::Transfer => suite.name(),
         }
     }
 
@@ -124,7 +153,9 @@ impl Profile {
     /// If the default profile that is built in is wrong.
     pub fn default_rate() -> anyhow::Result<RateLoad> {
         let profile = Self::parse(Self::DEFAULT_NAME, DEFAULT).map_err(anyhow::Error::msg)?;
-        profile.load.rate.context("the default profile has no rate")
+        let mut rates = profile.matrices.into_iter().map(|matrix| matrix.load.rate);
+        let rate = rates.next().flatten();
+        rate.context("the default profile has no rate")
     }
 
     /// Whether the matrix can be made at all: two lists that fit a screen are a
@@ -133,12 +164,8 @@ impl Profile {
     /// # Errors
     /// One line: how many there are, and how many there may be.
     pub fn check_count(&self) -> Result<(), String> {
-        let (count, most) = (
-            self.connections
-                .len()
-                .saturating_mul(self.payloads_bytes.len()),
-            Self::LOADS_MAX,
-        );
+        let counts = self.matrices.iter().map(Matrix::count);
+        let (count, most) = (counts.fold(0, usize::saturating_add), Self::LOADS_MAX);
         match count > most {
             true => Err(format!(
                 "connections and payload make {count} loads; at most {most} are measured in one run"
@@ -147,8 +174,27 @@ impl Profile {
         }
     }
 
-    /// The matrix of connections and payloads.
+    /// Every load, once.
     pub fn loads(&self) -> Vec<Load> {
+        let mut loads: Vec<Load> = Vec::new();
+        for load in self.matrices.iter().flat_map(Matrix::loads) {
+            // Flags that stand above the profile may have made two tables equal.
+            if !loads.contains(&load) {
+                loads.push(load);
+            }
+        }
+        loads
+    }
+}
+
+impl Matrix {
+    fn count(&self) -> usize {
+        let (connections, payloads) = (self.connections.len(), self.payloads_bytes.len());
+        connections.saturating_mul(payloads)
+    }
+
+    /// Each number of connections with each payload.
+    fn loads(&self) -> Vec<Load> {
         let mut loads = Vec::new();
         for &connections in &self.connections {
             for &payload_bytes in &self.payloads_bytes {
@@ -230,11 +276,16 @@ impl OneOrMany {
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct File {
     description: String,
+    #[serde(default)]
+    suite: Suite,
     rounds: u32,
     #[serde(default = "sample_interval", deserialize_with = "duration")]
     sample_interval: Duration,
-    load: LoadTable,
+    load: Tables,
 }
+
+/// `[load]`, or several `[[load]]`.
+struct Tables(Vec<LoadTable>);
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
@@ -316,9 +367,49 @@ fn some_duration<'de, D: Deserializer<'de>>(input: D) -> Result<Option<Duration>
     duration(input).map(Some)
 }
 
+impl<'de> Deserialize<'de> for Tables {
+    fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
+        struct OneOrSeveral;
+
+        // By hand, since an untagged enum forgets where a mistake is.
+        impl<'de> Visitor<'de> for OneOrSeveral {
+            type Value = Tables;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a table [load], or several [[load]]")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Tables, A::Error> {
+                let table = LoadTable::deserialize(MapAccessDeserializer::new(map))?;
+                Ok(Tables(vec![table]))
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, tables: A) -> Result<Tables, A::Error> {
+                Vec::deserialize(SeqAccessDeserializer::new(tables)).map(Tables)
+            }
+        }
+
+        input.deserialize_any(OneOrSeveral)
+    }
+}
+
 impl File {
     fn into_profile(self, name: &str) -> Profile {
-        let load = self.load;
+        let tables = self.load.0.into_iter();
+        Profile {
+            name: name.to_owned(),
+            description: self.description,
+            suite: self.suite,
+            rounds: self.rounds,
+            sample_interval: self.sample_interval,
+            matrices: tables.map(LoadTable::into_matrix).collect(),
+        }
+    }
+}
+
+impl LoadTable {
+    fn into_matrix(self) -> Matrix {
+        let load = self;
         let standard = DialLoad::default();
         let dial = DialLoad {
             concurrency: load.dial.concurrency.unwrap_or(standard.concurrency),
@@ -338,11 +429,7 @@ impl File {
             limit_per_s: rate.limit,
             timeout_ms: millis(rate.timeout),
         });
-        Profile {
-            name: name.to_owned(),
-            description: self.description,
-            rounds: self.rounds,
-            sample_interval: self.sample_interval,
+        Matrix {
             connections: load.connections.into_vec(),
             payloads_bytes: load.payload.into_vec(),
             warmup_echoes: load.echo.as_ref().and_then(|echo| echo.warmup),
@@ -405,6 +492,30 @@ mod tests {
         assert_eq!(loads[0].rate, None);
         assert!(loads[0].check);
         assert_eq!(loads[0].dial, DialLoad::default());
+    }
+
+    #[test]
+    fn several_tables_are_several_loads_and_equal_ones_are_one() {
+        let tables = "description = \"d\"\nrounds = 1\nsuite = \"relay\"\n\
+             [[load]]\nconnections = 1\npayload = [2, 3]\n[[load]]\nconnections = [4, 1]\npayload = 3\n";
+        let profile = Profile::parse("p", tables).unwrap();
+        assert_eq!(profile.suite, Suite::Relay);
+        let pairs: Vec<_> = profile
+            .loads()
+            .iter()
+            .map(|load| (load.connections, load.payload_bytes))
+            .collect();
+        assert_eq!(pairs, [(1, 2), (1, 3), (4, 3)]);
+        // A mistake in the second is found where it is.
+        let bad = error(&format!("{tables}cheque = true\n"));
+        assert_eq!(bad, "line 10: unknown key `cheque` (did you mean `check`?)");
+        let bad = error("description = \"d\"\nrounds = 1\nload = 3\n");
+        assert!(
+            bad.contains("expected a table [load], or several [[load]]"),
+            "{bad}"
+        );
+        let bad = error("description = \"d\"\nrounds = 1\nload = []\n");
+        assert!(bad.starts_with("there is no load"), "{bad}");
     }
 
     #[test]
@@ -534,7 +645,7 @@ mod tests {
     #[test]
     fn the_shipped_profiles_are_valid_and_as_announced() {
         let default = shipped("default");
-        let rate = default.load.rate.clone().unwrap();
+        let rate = default.loads()[0].rate.clone().unwrap();
         assert_eq!(rate, Profile::default_rate().unwrap());
         assert_eq!(rate.limit_per_s, 50_000);
         assert_eq!(

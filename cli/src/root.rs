@@ -49,6 +49,11 @@ impl Root {
         self.0.join("frameworks")
     }
 
+    /// Relays and transfer servers, a folder each.
+    pub fn tcp(&self) -> PathBuf {
+        self.0.join("tcp")
+    }
+
     /// Named loads.
     pub fn profiles(&self) -> PathBuf {
         self.0.join("profiles")

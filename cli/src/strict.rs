@@ -54,6 +54,17 @@ pub fn one_line(key: &str, value: &str) -> Result<(), String> {
     }
 }
 
+/// A count that means something only from one on.
+///
+/// # Errors
+/// If it is zero.
+pub fn positive(key: &str, count: u32) -> Result<u32, String> {
+    match count {
+        0 => Err(format!("`{key}` is 0 (write a number from 1 on)")),
+        count => Ok(count),
+    }
+}
+
 /// An error that quotes what somebody wrote: in one line, and nothing in it that a
 /// terminal obeys.
 pub fn escaped(error: String) -> String {

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use wsbench_schema::{
     CpuMap, DialLoad, EchoLoad, Examination, Finding, Level, Load, Machine, MessageKind, Outcome,
-    Phase, RateLoad, RunPlan, SCHEMA_VERSION, Series, SubjectId, TrialRecord, Verdict,
+    Phase, RateLoad, RunPlan, SCHEMA_VERSION, Series, SubjectId, Suite, TrialRecord, Verdict,
     encode_histogram, latency_histogram, metric,
 };
 
@@ -72,7 +72,7 @@ pub fn empty(name: &str, round: u32) -> TrialRecord {
         run: RUN.into(),
         round,
         attempt: 1,
-        suite: "websocket".into(),
+        suite: Suite::Websocket,
         subject: SubjectId {
             name: name.into(),
             variant: None,

@@ -18,6 +18,7 @@ pub mod random;
 pub mod record;
 pub mod share;
 pub mod split;
+pub mod suite;
 pub mod target;
 pub mod wire;
 
@@ -30,5 +31,6 @@ pub use metric::Phase;
 pub use observe::{Edge, ListenQueue, Sample, Series};
 pub use random::SplitMix64;
 pub use record::{Outcome, RecordError, RunPlan, SCHEMA_VERSION, SubjectId, TrialRecord};
+pub use suite::Suite;
 pub use target::{PortRange, PortRangeError, Target, TargetError};
 pub use wire::{ClientCommand, ClientEvent, Part, PhaseReport, Progress};

@@ -1,6 +1,6 @@
 //! One file a trial in `results/<run>/`, and `run.json` beside them.
 
-use crate::{CpuMap, Edge, Load, Machine, Phase, PhaseReport, Sample, Series, metric};
+use crate::{CpuMap, Edge, Load, Machine, Phase, PhaseReport, Sample, Series, Suite, metric};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -56,8 +56,8 @@ pub struct TrialRecord {
     pub round: u32,
     /// From 1; a trial that was measured again has a higher one.
     pub attempt: u32,
-    /// `websocket`, `relay` or `transfer`.
-    pub suite: String,
+    /// What kind of server was measured.
+    pub suite: Suite,
     /// Who was measured.
     pub subject: SubjectId,
     /// Server processes that the figures are summed over.

@@ -2,7 +2,7 @@
 //! out: then the profile's value stands.
 
 use super::units::{boolean, whole_millis};
-use crate::profile::{Profile, default_echo, millis};
+use crate::profile::{Matrix, Profile, default_echo, millis};
 use anyhow::{Context as _, bail};
 use clap::Args;
 use std::time::Duration;
@@ -123,13 +123,25 @@ impl LoadArgs {
     /// If a load cannot be run: which setting, and what is allowed.
     pub fn loads(&self, profile: &Profile) -> anyhow::Result<Vec<Load>> {
         let mut merged = profile.clone();
+        for matrix in &mut merged.matrices {
+            self.override_matrix(matrix)?;
+        }
+        merged.check_count().map_err(anyhow::Error::msg)?;
+        let loads = merged.loads();
+        for load in &loads {
+            load.validate().map_err(anyhow::Error::msg)?;
+        }
+        Ok(loads)
+    }
+
+    fn override_matrix(&self, matrix: &mut Matrix) -> anyhow::Result<()> {
         if !self.connections.is_empty() {
-            merged.connections.clone_from(&self.connections);
+            matrix.connections.clone_from(&self.connections);
         }
         if !self.payload.is_empty() {
-            merged.payloads_bytes.clone_from(&self.payload);
+            matrix.payloads_bytes.clone_from(&self.payload);
         }
-        let load = &mut merged.load;
+        let load = &mut matrix.load;
         if let Some(text) = self.text {
             load.message = if text {
                 MessageKind::Text
@@ -149,14 +161,9 @@ impl LoadArgs {
         load.echo = self.echo_load(load.echo.take());
         load.rate = self.rate_load(load.rate.take())?;
         if self.warmup.is_some() {
-            merged.warmup_echoes = self.warmup;
+            matrix.warmup_echoes = self.warmup;
         }
-        merged.check_count().map_err(anyhow::Error::msg)?;
-        let loads = merged.loads();
-        for load in &loads {
-            load.validate().map_err(anyhow::Error::msg)?;
-        }
-        Ok(loads)
+        Ok(())
     }
 
     /// The load of `client`; without a profile, the original's.
@@ -214,18 +221,16 @@ impl LoadArgs {
                 notes.push(format!("{names} {have} no effect without {loop_flag}"));
             }
         };
-        if !self.rate.unwrap_or(profile.load.rate.is_some()) {
+        let of_profile = |is: fn(&Load) -> bool| profile.matrices.iter().any(|of| is(&of.load));
+        let has_rate = of_profile(|load| load.rate.is_some());
+        if !self.rate.unwrap_or(has_rate) {
             idle(&self.rate_flags(), "--rate");
         }
-        if !self.echo.unwrap_or(profile.load.echo.is_some()) {
+        if !self.echo.unwrap_or(of_profile(|load| load.echo.is_some())) {
             idle(&self.echo_flags(), "--echo");
         }
         let rates = self.loads(profile)?.into_iter().find_map(|load| load.rate);
-        if let (Some(rate), None, true) = (
-            rates,
-            &profile.load.rate,
-            self.rate_per_connection.is_none(),
-        ) {
+        if let (Some(rate), false, true) = (rates, has_rate, self.rate_per_connection.is_none()) {
             let all = match rate.limit_per_s {
                 0 => String::new(),
                 limit => format!(", at most {limit} in all"),
@@ -385,8 +390,8 @@ mod tests {
     #[test]
     fn flags_stand_above_the_profile_and_lists_make_a_matrix() {
         let mut profile = Profile::client();
-        profile.load.check = false;
-        profile.load.rate = Some(RateLoad {
+        profile.matrices[0].load.check = false;
+        profile.matrices[0].load.rate = Some(RateLoad {
             limit_per_s: 7,
             ..Profile::default_rate().unwrap()
         });

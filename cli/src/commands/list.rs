@@ -5,6 +5,7 @@ use crate::subject::{Catalog, State, Subject};
 use crate::table;
 use serde::Serialize;
 use std::process::ExitCode;
+use wsbench_schema::Suite;
 
 /// Lists the servers: name, version, language, state.
 ///
@@ -22,6 +23,8 @@ pub struct Args {
 struct Row {
     name: String,
     variant: Option<String>,
+    suite: Option<Suite>,
+    about: Option<String>,
     version: Option<String>,
     language: Option<String>,
     folder: Option<String>,
@@ -36,6 +39,8 @@ impl Row {
         Self {
             name: subject.name.clone(),
             variant: subject.variant.clone(),
+            suite: Some(subject.suite),
+            about: subject.about.clone(),
             version: Some(subject.version()),
             language: Some(subject.language.clone()),
             folder: Some(subject.folder.display().to_string()),
@@ -47,7 +52,7 @@ impl Row {
         }
     }
 
-    fn cells(&self) -> [String; 4] {
+    fn cells(&self) -> [String; 5] {
         let or_dash = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".into());
         let state = match (&self.detail, self.state) {
             (Some(program), "needs") => format!("needs {program}"),
@@ -55,6 +60,7 @@ impl Row {
         };
         [
             self.name.clone(),
+            self.suite.map_or("-".into(), |suite| suite.to_string()),
             or_dash(&self.version),
             or_dash(&self.language),
             state,
@@ -80,6 +86,8 @@ fn rows(root: &Root) -> anyhow::Result<Vec<Row>> {
     let broken = catalog.broken.iter().map(|broken| Row {
         name: broken.name.clone(),
         variant: None,
+        suite: None,
+        about: None,
         version: None,
         language: None,
         folder: None,
@@ -91,7 +99,7 @@ fn rows(root: &Root) -> anyhow::Result<Vec<Row>> {
 
 fn text(rows: &[Row]) -> String {
     let cells = rows.iter().map(Row::cells).collect();
-    let mut text = table::render(["Framework", "Version", "Language", "State"], cells);
+    let mut text = table::render(["Subject", "Suite", "Version", "Language", "State"], cells);
     for row in rows.iter().filter(|row| row.state == "broken") {
         let reason = row.detail.as_deref().unwrap_or_default();
         text.push_str(&format!("\n{}: {reason}", row.name));
@@ -124,11 +132,11 @@ mod tests {
             "language = \"Go\"\nversion = \"gws 1.8\"\nneeds = [\"no-such-go\"]\nrun = [\"./x\"]\n";
         project.write("frameworks/foreign/gws/bench.toml", foreign);
         let rows = rows(&project.root).unwrap();
-        let cells: Vec<[String; 4]> = rows.iter().map(Row::cells).collect();
+        let cells: Vec<[String; 5]> = rows.iter().map(Row::cells).collect();
         let expected = [
-            ["alpha", "alpha 0.1.0", "Rust", "not built"],
-            ["gws", "gws 1.8", "Go", "needs no-such-go"],
-            ["bad", "-", "-", "broken"],
+            ["alpha", "websocket", "alpha 0.1.0", "Rust", "not built"],
+            ["gws", "websocket", "gws 1.8", "Go", "needs no-such-go"],
+            ["bad", "-", "-", "-", "broken"],
         ];
         assert_eq!(cells, expected.map(|row| row.map(str::to_owned)));
         let text = text(&rows);

@@ -10,6 +10,7 @@ use crate::run::ramp;
 use crate::run::resume;
 use crate::run::session::{self, Around};
 use crate::run::setup::Request;
+use crate::subject::Catalog;
 use std::process::ExitCode;
 
 /// Compares servers: builds, verifies, measures, reports.
@@ -71,7 +72,11 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         return report::run(report::Args::newest(args.prefix, args.suffix));
     }
     let root = Root::find()?;
-    let name = args.profile.as_deref().unwrap_or(Profile::DEFAULT_NAME);
+    let names = [args.names, args.framework].concat();
+    let name = match &args.profile {
+        Some(name) => name,
+        None => Profile::default_name(Catalog::discover(&root)?.suite_of(&names)?),
+    };
     let profile = Profile::load(&root, name)?;
     let mut loads = args.load.loads(&profile)?;
     for text in args.load.notes(Some(&profile))? {
@@ -83,7 +88,8 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         loads = ramp::steps(loads)?;
     }
     let request = Request {
-        names: [args.names, args.framework].concat(),
+        names,
+        suite: profile.suite,
         profile: name.to_owned(),
         loads,
         loads_are_said,

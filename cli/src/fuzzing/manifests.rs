@@ -100,10 +100,13 @@ fn cargo_toml(text: &str) {
     match rust::parse("alpha", Path::new("/nowhere"), text) {
         Err(error) => assert_one_line(&error),
         Ok(subjects) => {
-            assert_eq!(subjects[0].name, "alpha");
             let again = rust::parse("alpha", Path::new("/nowhere"), &rewritten(text));
             assert_eq!(format!("{again:?}"), format!("Ok({subjects:?})"));
             for subject in &subjects {
+                match &subject.variant {
+                    None => assert_eq!(subject.name, "alpha"),
+                    Some(variant) => assert!(subject.name.ends_with(variant)),
+                }
                 // It becomes the name of files.
                 assert_eq!(check_name(&subject.name), Ok(()));
                 let settings = subject.settings();
@@ -111,7 +114,7 @@ fn cargo_toml(text: &str) {
                 let Kind::Rust(build) = &subject.kind else {
                     panic!("it is {subject:?}")
                 };
-                let names = [&build.crate_name, &build.role];
+                let names = [&build.crate_name, &subject.role, &subject.about];
                 names
                     .into_iter()
                     .flatten()
@@ -129,24 +132,39 @@ fn rewritten(text: &str) -> String {
 
 fn bench_toml(text: &str) {
     let read = |text: &str| foreign::parse("beta", Path::new("/nowhere"), text);
-    let subject = match read(text) {
+    let subjects = match read(text) {
         Err(error) => return assert_one_line(&error),
-        Ok(subject) => subject,
+        Ok(subjects) => subjects,
     };
     let again = read(&rewritten(text));
-    assert_eq!(format!("{again:?}"), format!("Ok({subject:?})"));
+    assert_eq!(format!("{again:?}"), format!("Ok({subjects:?})"));
+    assert!(subjects[0].variant.is_none(), "the folder itself");
+    subjects.iter().for_each(foreign_subject);
+}
+
+fn foreign_subject(subject: &Subject) {
     let Subject {
         name,
-        variant: None,
+        variant,
         kind: Kind::Foreign(manifest),
         language,
+        about,
+        role,
         ..
-    } = &subject
+    } = subject
     else {
         panic!("it is {subject:?}")
     };
     assert_eq!(check_name(name), Ok(()));
+    if let Some(variant) = variant {
+        assert_eq!(name, &format!("beta-{variant}"));
+    }
     assert_one_line(language);
+    about
+        .iter()
+        .chain(role)
+        .for_each(|text| assert_one_line(text));
+    assert!(subject.descriptors > 0);
     let asked = manifest.version_command.as_slice();
     match &manifest.version {
         Some(version) => {

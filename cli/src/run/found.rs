@@ -17,7 +17,7 @@ use std::net::IpAddr;
 use std::path::Path;
 use std::time::Duration;
 use wsbench_schema::{
-    CpuMap, Load, Machine, Outcome, SCHEMA_VERSION, SubjectId, Target, TrialRecord,
+    CpuMap, Load, Machine, Outcome, SCHEMA_VERSION, SubjectId, Suite, Target, TrialRecord,
 };
 
 /// What the user said about the server.
@@ -176,7 +176,7 @@ impl Found {
             run: clients::run_name(&load),
             round: 1,
             attempt: 1,
-            suite: "websocket".into(),
+            suite: Suite::Websocket,
             subject: self.subject.clone(),
             server_processes: 0,
             client_processes: 1,

@@ -14,13 +14,15 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
-use wsbench_schema::{Examination, Load, Machine, RunPlan, SCHEMA_VERSION};
+use wsbench_schema::{Examination, Load, Machine, RunPlan, SCHEMA_VERSION, Suite};
 
 /// What the user asks for.
 #[derive(Debug)]
 pub struct Request {
     /// Subjects; all if empty.
     pub names: Vec<String>,
+    /// Whose subjects are measured.
+    pub suite: Suite,
     /// Name of the profile, and the loads that it and the flags make.
     pub profile: String,
     /// See `profile`.
@@ -94,7 +96,13 @@ impl Setup {
                 ));
             }
         }
-        let subjects: Vec<Subject> = catalog.select(names)?.into_iter().cloned().collect();
+        let suite = match &saved {
+            // It was one suite's when it began.
+            Some((plan, _)) => catalog.suite_of(&plan.subjects)?,
+            None => request.suite,
+        };
+        let selected = catalog.select_of(suite, names)?;
+        let subjects: Vec<Subject> = selected.into_iter().cloned().collect();
         let machine = machine::describe();
         let plan = planned(request, &options, &subjects, &machine, &saved)?;
         let harness = machine::harness_revision(root);
@@ -279,6 +287,7 @@ mod tests {
     fn request() -> Request {
         Request {
             names: Vec::new(),
+            suite: Suite::Websocket,
             profile: "default".into(),
             loads: vec![load()],
             loads_are_said: false,

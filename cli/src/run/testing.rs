@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use wsbench_schema::{
     CpuMap, DialLoad, EchoLoad, Load, Machine, MessageKind, Outcome, Phase, RunPlan,
-    SCHEMA_VERSION, SubjectId, TrialRecord, metric,
+    SCHEMA_VERSION, SubjectId, Suite, TrialRecord, metric,
 };
 
 /// 100 connections, 1,000 echoes.
@@ -68,7 +68,7 @@ pub fn record(plan: &RunPlan, subject: &str, round: u32) -> TrialRecord {
         run: plan.run.clone(),
         round,
         attempt: 1,
-        suite: "websocket".into(),
+        suite: Suite::Websocket,
         subject: SubjectId {
             name: subject.into(),
             variant: None,

@@ -265,7 +265,7 @@ fn blank(bench: &Bench<'_>, job: &Job<'_>) -> TrialRecord {
         run: bench.run.into(),
         round: job.round,
         attempt: job.attempt,
-        suite: "websocket".into(),
+        suite: subject.suite,
         subject: subject.id(job.version.into()),
         server_processes: 0,
         client_processes: 1,

@@ -18,6 +18,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Child, Command, ExitCode};
 use std::time::Duration;
+use wsbench_schema::Suite;
 
 /// How often it is looked whether Ctrl-C was pressed.
 const LOOK: Duration = Duration::from_millis(100);
@@ -98,7 +99,7 @@ fn label(root: &Root, options: &Options) -> anyhow::Result<String> {
         return Ok("all".into());
     };
     let catalog = Catalog::discover(root)?;
-    let subjects = catalog.select(names)?;
+    let subjects = catalog.select_of(Suite::Websocket, names)?;
     let names: Vec<&str> = subjects
         .iter()
         .map(|subject| subject.name.as_str())

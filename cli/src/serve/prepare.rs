@@ -10,7 +10,7 @@ use crate::subject::{Catalog, Subject};
 use crate::{cpus, ports};
 use anyhow::{Context as _, bail};
 use std::net::{IpAddr, SocketAddr, TcpListener};
-use wsbench_schema::PortRange;
+use wsbench_schema::{PortRange, Suite};
 
 /// What will be started.
 #[derive(Debug)]
@@ -99,7 +99,7 @@ fn choose(root: &Root, options: &Options) -> anyhow::Result<Vec<Subject>> {
         }
     }
     let mut chosen = Vec::new();
-    for subject in catalog.select(names)? {
+    for subject in catalog.select_of(Suite::Websocket, names)? {
         match ready(root, subject) {
             Ok(()) => chosen.push(subject.clone()),
             Err(error) if lenient => note(format_args!("{}: left out: {error:#}", subject.name)),

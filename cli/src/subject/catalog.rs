@@ -1,5 +1,5 @@
-//! Walks `frameworks/` and finds every subject. A broken folder changes nothing
-//! for the others.
+//! Walks `frameworks/` and `tcp/` and finds every subject. A broken folder changes
+//! nothing for the others.
 
 use super::{Subject, foreign, rust};
 use crate::root::Root;
@@ -8,6 +8,7 @@ use anyhow::{Context as _, bail};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use wsbench_schema::Suite;
 
 /// Folder of the subjects in other languages, within `frameworks/`.
 const FOREIGN: &str = "foreign";
@@ -37,12 +38,12 @@ pub struct Catalog {
 }
 
 impl Catalog {
-    /// Walks `frameworks/` and `frameworks/foreign/`. Hidden folders are left
+    /// Walks `frameworks/`, `frameworks/foreign/` and `tcp/`. Hidden folders are left
     /// out, and so are those without a manifest, unless there is source code in
     /// them: then somebody forgot the manifest and is told so.
     ///
     /// # Errors
-    /// If `frameworks/` itself cannot be read.
+    /// If one of these folders itself cannot be read.
     pub fn discover(root: &Root) -> anyhow::Result<Self> {
         let mut found: Vec<(String, Result<Vec<Subject>, String>)> = Vec::new();
         for (name, folder) in folders(&root.frameworks())? {
@@ -54,6 +55,18 @@ impl Catalog {
         if foreign.is_dir() {
             for (name, folder) in folders(&foreign)? {
                 found.extend(foreign_folder(&name, &folder).map(|subjects| (name, subjects)));
+            }
+        }
+        for (_, result) in &mut found {
+            expect_suite(result, true);
+        }
+        if root.tcp().is_dir() {
+            for (name, folder) in folders(&root.tcp())? {
+                let mut subjects = tcp_folder(&name, &folder);
+                if let Some(result) = &mut subjects {
+                    expect_suite(result, false);
+                }
+                found.extend(subjects.map(|subjects| (name, subjects)));
             }
         }
         Ok(Self::collect(found))
@@ -107,6 +120,43 @@ impl Catalog {
         bail!("no framework is named `{name}`{meant} (wsbench list shows all)");
     }
 
+    /// The named subjects of a suite, each once, in that order; all of the suite if
+    /// none is named.
+    ///
+    /// # Errors
+    /// As [`Catalog::find`], if a subject is of another suite, or if there is none at all.
+    pub fn select_of(&self, suite: Suite, names: &[String]) -> anyhow::Result<Vec<&Subject>> {
+        if names.is_empty() {
+            let all = self.subjects.iter().filter(|of| of.suite == suite);
+            let all: Vec<&Subject> = all.collect();
+            return match all.is_empty() {
+                true => bail!(none_of(suite)),
+                false => Ok(all),
+            };
+        }
+        let selected = self.select(names)?;
+        if let Some(other) = selected.iter().find(|subject| subject.suite != suite) {
+            bail!(
+                "`{}` is of the suite `{}`, not `{suite}` (see: wsbench list)",
+                other.name,
+                other.suite
+            );
+        }
+        Ok(selected)
+    }
+
+    /// The suite of the first of the named subjects; that of WebSocket servers if none
+    /// is named.
+    ///
+    /// # Errors
+    /// As [`Catalog::find`].
+    pub fn suite_of(&self, names: &[String]) -> anyhow::Result<Suite> {
+        match names.first() {
+            Some(name) => Ok(self.find(name)?.suite),
+            None => Ok(Suite::Websocket),
+        }
+    }
+
     /// The named subjects, each once, in that order; all of them if none is named.
     ///
     /// # Errors
@@ -114,7 +164,7 @@ impl Catalog {
     pub fn select(&self, names: &[String]) -> anyhow::Result<Vec<&Subject>> {
         if names.is_empty() {
             if self.subjects.is_empty() {
-                bail!("there is no framework yet (run: wsbench new NAME)");
+                bail!(none_of(Suite::Websocket));
             }
             return Ok(self.subjects.iter().collect());
         }
@@ -126,6 +176,13 @@ impl Catalog {
             }
         }
         Ok(selected)
+    }
+}
+
+fn none_of(suite: Suite) -> String {
+    match suite {
+        Suite::Websocket => "there is no framework yet (run: wsbench new NAME)".into(),
+        other => format!("there is no subject of the suite `{other}` (see: wsbench list)"),
     }
 }
 
@@ -184,8 +241,35 @@ fn foreign_folder(name: &str, folder: &Path) -> Option<Result<Vec<Subject>, Stri
         let place = folder.display();
         return has_sources(folder).then(|| Err(format!("{place} has sources but no bench.toml")));
     }
-    let read = || foreign::read(name, folder).map(|subject| vec![subject]);
-    Some(check_name(name).and_then(|()| read()))
+    Some(check_name(name).and_then(|()| foreign::read(name, folder)))
+}
+
+/// A folder of `tcp/` holds what one of `frameworks/` or of `frameworks/foreign/` does.
+fn tcp_folder(name: &str, folder: &Path) -> Option<Result<Vec<Subject>, String>> {
+    match folder.join("bench.toml").exists() {
+        true => foreign_folder(name, folder),
+        false => rust_folder(name, folder),
+    }
+}
+
+/// Where a folder is must fit what its manifest says: so that nobody looks for a
+/// relay among the frameworks.
+fn expect_suite(found: &mut Result<Vec<Subject>, String>, is_websocket: bool) {
+    let stray = |subjects: &Vec<Subject>| {
+        let of = subjects.first()?;
+        (of.suite.is_websocket() != is_websocket).then(|| {
+            let (folder, suite) = (of.folder.display(), of.suite);
+            match is_websocket {
+                true => format!("{folder} is of the suite `{suite}` (move it to tcp/)"),
+                false => format!(
+                    "{folder} is of the suite `{suite}` (set suite = \"relay\" or \"transfer\", or move it to frameworks/)"
+                ),
+            }
+        })
+    };
+    if let Some(reason) = found.as_ref().ok().and_then(stray) {
+        *found = Err(reason);
+    }
 }
 
 /// A `src` folder, or a file that is no text for people.
@@ -228,6 +312,88 @@ mod tests {
         assert_eq!(catalog.broken, []);
         assert_eq!(catalog.find("beta").unwrap().language, "sh");
         assert_eq!(catalog.find("alpha").unwrap().language, "Rust");
+    }
+
+    #[test]
+    fn a_folder_of_tcp_is_of_its_suite_and_its_variants_stand_for_themselves() {
+        let project = Project::new();
+        project.rust("alpha");
+        project.write(
+            "tcp/relay/Cargo.toml",
+            "[package]\nname = \"relay\"\n[package.metadata.wsbench]\nsuite = \"relay\"\nbase = false\n\
+             descriptors = 2\nvariants = [\n{ name = \"splice\", args = [\"--method\", \"splice\"], \
+             descriptors = 6, about = \"through a pipe\" },\n{ name = \"syscall\" },\n\
+             { name = \"ring\", features = [\"ring\"] }]\n",
+        );
+        let text =
+            format!("{BETA}suite = \"relay\"\nvariants = [{{ name = \"x\", args = [\"-x\"] }}]\n");
+        project.write("tcp/beta/bench.toml", &text);
+        let catalog = project.catalog();
+        assert_eq!(catalog.broken, []);
+        let of = |suite, wanted: &[&str]| {
+            let wanted: Vec<String> = wanted.iter().map(|&name| name.into()).collect();
+            let names = |found: Vec<&Subject>| -> Vec<String> {
+                found.iter().map(|subject| subject.name.clone()).collect()
+            };
+            catalog.select_of(suite, &wanted).map(names)
+        };
+        assert_eq!(of(Suite::Websocket, &[]).unwrap(), ["alpha"]);
+        let relays = ["beta", "beta-x", "ring", "splice", "syscall"];
+        assert_eq!(of(Suite::Relay, &[]).unwrap(), relays);
+        let error = |suite, name: &str| of(suite, &[name]).unwrap_err().to_string();
+        assert_eq!(
+            error(Suite::Websocket, "splice"),
+            "`splice` is of the suite `relay`, not `websocket` (see: wsbench list)"
+        );
+        assert!(of(Suite::Transfer, &[]).is_err());
+        assert!(error(Suite::Relay, "relay").starts_with("no framework is named `relay`"));
+        let splice = catalog.find("splice").unwrap();
+        assert_eq!(
+            (splice.descriptors, splice.about.as_deref()),
+            (6, Some("through a pipe"))
+        );
+        assert_eq!(catalog.find("syscall").unwrap().descriptors, 2);
+        let program = |name: &str| catalog.find(name).unwrap().binary(&project.root);
+        let bin = project.root.output("bin");
+        // What differs in arguments only is one program.
+        assert_eq!(program("splice"), bin.join("relay"));
+        assert_eq!(program("syscall"), bin.join("relay"));
+        assert_eq!(program("ring"), bin.join("ring"));
+        let command = catalog
+            .find("beta-x")
+            .unwrap()
+            .command(&project.root)
+            .unwrap();
+        assert_eq!(command.last().unwrap(), "-x");
+    }
+
+    #[test]
+    fn a_suite_in_the_wrong_place_is_told_where_it_belongs() {
+        let project = Project::new();
+        let relay = format!("{BETA}suite = \"relay\"\n");
+        project.write("frameworks/foreign/beta/bench.toml", &relay);
+        project.write("tcp/gamma/bench.toml", BETA);
+        project.write(
+            "tcp/delta/bench.toml",
+            &format!("{BETA}suite = \"relais\"\n"),
+        );
+        let catalog = project.catalog();
+        let reason = |name: &str| catalog.find(name).unwrap_err().to_string();
+        assert!(
+            reason("beta").ends_with("(move it to tcp/)"),
+            "{}",
+            reason("beta")
+        );
+        assert!(
+            reason("gamma").contains("set suite = \"relay\""),
+            "{}",
+            reason("gamma")
+        );
+        assert!(
+            reason("delta").contains("unknown variant `relais`"),
+            "{}",
+            reason("delta")
+        );
     }
 
     #[test]

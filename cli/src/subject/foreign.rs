@@ -1,14 +1,17 @@
 //! `bench.toml`: how a subject in another language is built and run.
 
 use super::program;
-use super::{Kind, Subject};
+use super::{Kind, Subject, check_name};
 use crate::strict;
 use crate::verify::Omits;
 use anyhow::bail;
 use serde::Deserialize;
+use std::collections::BTreeSet;
+use std::env;
 use std::ffi::OsString;
 use std::path::Path;
 use std::time::Duration;
+use wsbench_schema::Suite;
 
 /// A program asked for its version must answer in this time.
 const VERSION_WITHIN: Duration = Duration::from_secs(5);
@@ -32,16 +35,48 @@ pub struct Manifest {
     /// The server's program and first arguments. A program with a slash is
     /// relative to the folder; the flags of the contract come behind.
     pub run: Vec<String>,
+    /// What it is compared with.
+    #[serde(default)]
+    pub suite: Suite,
+    /// See [`Subject::role`].
+    pub role: Option<String>,
+    /// What distinguishes it, in one line.
+    pub about: Option<String>,
+    /// Files that its process has open for a connection, at most.
+    #[serde(default = "one")]
+    pub descriptors: u32,
+    /// Each is a subject too, with further arguments.
+    #[serde(default)]
+    pub variants: Vec<Variant>,
     /// Groups and cases of the examination that it does not implement.
     #[serde(default)]
     pub omits: Vec<String>,
+}
+
+/// The same program, started otherwise.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Variant {
+    /// Stands behind the folder's name.
+    pub name: String,
+    /// Arguments behind those of `run`.
+    pub args: Vec<String>,
+    /// What distinguishes it, in one line.
+    pub about: Option<String>,
+}
+
+/// As the program of `run`: this program itself.
+const OURSELVES: &str = "{wsbench}";
+
+fn one() -> u32 {
+    1
 }
 
 /// Reads the folder's `bench.toml`.
 ///
 /// # Errors
 /// One line that names the file, what is wrong and what to do.
-pub fn read(name: &str, folder: &Path) -> Result<Subject, String> {
+pub fn read(name: &str, folder: &Path) -> Result<Vec<Subject>, String> {
     let path = folder.join("bench.toml");
     let at = |reason: String| format!("{}: {reason}", path.display());
     let text = strict::text_of(&path).map_err(|error| at(error.to_string()))?;
@@ -52,11 +87,11 @@ pub fn read(name: &str, folder: &Path) -> Result<Subject, String> {
 ///
 /// # Errors
 /// One line: what is wrong and what to do.
-pub fn parse(name: &str, folder: &Path, text: &str) -> Result<Subject, String> {
-    subject(name, folder, text).map_err(strict::escaped)
+pub fn parse(name: &str, folder: &Path, text: &str) -> Result<Vec<Subject>, String> {
+    subjects(name, folder, text).map_err(strict::escaped)
 }
 
-fn subject(name: &str, folder: &Path, text: &str) -> Result<Subject, String> {
+fn subjects(name: &str, folder: &Path, text: &str) -> Result<Vec<Subject>, String> {
     let manifest: Manifest = strict::from_toml(text)?;
     strict::one_line("language", &manifest.language)?;
     strict::command("run", &manifest.run)?;
@@ -70,14 +105,43 @@ fn subject(name: &str, folder: &Path, text: &str) -> Result<Subject, String> {
         (Some(version), None) => strict::one_line("version", version),
         (None, Some(command)) => strict::command("version-command", command),
     }?;
-    Ok(Subject {
+    for (key, value) in [("role", &manifest.role), ("about", &manifest.about)] {
+        let mut value = value.iter();
+        value.try_for_each(|value| strict::one_line(key, value))?;
+    }
+    let base = Subject {
         name: name.to_owned(),
         variant: None,
         folder: folder.to_owned(),
         language: manifest.language.clone(),
-        kind: Kind::Foreign(manifest),
+        suite: manifest.suite,
+        about: manifest.about.clone(),
+        role: manifest.role.clone(),
+        descriptors: strict::positive("descriptors", manifest.descriptors)?,
+        kind: Kind::Foreign(manifest.clone()),
         omits,
-    })
+    };
+    let mut subjects = vec![base.clone()];
+    let mut seen = BTreeSet::new();
+    for variant in &manifest.variants {
+        check_name(&variant.name).map_err(|reason| format!("variant {reason}"))?;
+        strict::arguments("args", &variant.args)?;
+        let mut about = variant.about.iter();
+        about.try_for_each(|about| strict::one_line("about", about))?;
+        if !seen.insert(&variant.name) {
+            return Err(format!("two variants are named `{}`", variant.name));
+        }
+        let mut started = manifest.clone();
+        started.run.extend_from_slice(&variant.args);
+        subjects.push(Subject {
+            name: format!("{name}-{}", variant.name),
+            variant: Some(variant.name.clone()),
+            about: variant.about.clone(),
+            kind: Kind::Foreign(started),
+            ..base.clone()
+        });
+    }
+    Ok(subjects)
 }
 
 impl Manifest {
@@ -95,7 +159,11 @@ impl Manifest {
         let Some((first, args)) = self.run.split_first() else {
             bail!("`run` of {name} is empty");
         };
-        let Some(program) = program::resolve(first, folder) else {
+        let program = match first.as_str() {
+            OURSELVES => env::current_exe().ok(),
+            _ => program::resolve(first, folder),
+        };
+        let Some(program) = program else {
             if self.build.is_empty() {
                 bail!("{name}: {first} is not there or not executable");
             }
@@ -126,7 +194,7 @@ mod tests {
     use super::super::testing::Project;
     use super::*;
 
-    fn read_manifest(text: &str) -> Result<Subject, String> {
+    fn read_manifest(text: &str) -> Result<Vec<Subject>, String> {
         let project = Project::new();
         project.write("frameworks/foreign/beta/bench.toml", text);
         let folder = project.root.frameworks().join("foreign/beta");
@@ -188,7 +256,7 @@ mod tests {
     fn the_version_is_asked_for_and_a_failure_is_told() {
         let with = |command: &str| {
             let text = format!("language = \"sh\"\nversion-command = {command}\nrun = [\"sh\"]\n");
-            let mut subject = read_manifest(&text).unwrap();
+            let mut subject = read_manifest(&text).unwrap().remove(0);
             // The project of `subject` is gone, and a command runs in the folder.
             subject.folder = std::env::temp_dir();
             subject.version()
@@ -201,7 +269,7 @@ mod tests {
     #[test]
     fn a_missing_program_is_named() {
         let text = "language = \"x\"\nversion = \"1\"\nneeds = [\"sh\", \"no-such-program\"]\nrun = [\"sh\"]\n";
-        let subject = read_manifest(text).unwrap();
+        let subject = read_manifest(text).unwrap().remove(0);
         let Kind::Foreign(manifest) = &subject.kind else {
             panic!("not foreign")
         };

@@ -1,5 +1,6 @@
 //! Servers under test. No list of them exists: a folder of `frameworks/` with a
-//! `Cargo.toml`, or of `frameworks/foreign/` with a `bench.toml`, is one.
+//! `Cargo.toml`, of `frameworks/foreign/` with a `bench.toml`, or of `tcp/` with
+//! either, is one.
 
 mod catalog;
 pub mod foreign;
@@ -23,7 +24,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
-use wsbench_schema::SubjectId;
+use wsbench_schema::{SubjectId, Suite};
 
 /// A program asked for its version must answer in this time.
 const VERSION_WITHIN: Duration = Duration::from_secs(5);
@@ -31,7 +32,8 @@ const VERSION_WITHIN: Duration = Duration::from_secs(5);
 /// One server under test.
 #[derive(Clone, Debug)]
 pub struct Subject {
-    /// The folder's name, with `-<variant>` behind it for a variant.
+    /// The folder's name, with `-<variant>` behind it for a variant. Where the
+    /// folder itself is no subject, the variant's name alone.
     pub name: String,
     /// The variant's name, if the subject is one.
     pub variant: Option<String>,
@@ -41,6 +43,14 @@ pub struct Subject {
     pub language: String,
     /// How it is built and run.
     pub kind: Kind,
+    /// What it is compared with.
+    pub suite: Suite,
+    /// What distinguishes it, in one line.
+    pub about: Option<String>,
+    /// What it is for, if it is not one among equals: `floor`, or [`Self::DIRECT`].
+    pub role: Option<String>,
+    /// Files that its process has open for a connection, at most.
+    pub descriptors: u32,
     /// Cases of the examination that it does not implement.
     pub omits: Omits,
 }
@@ -59,6 +69,8 @@ pub enum Kind {
 pub struct RustBuild {
     /// The package's name, which is its folder's.
     pub package: String,
+    /// Name of the built program, which variants that differ only in arguments share.
+    pub binary: String,
     /// Crate whose version in the lock file is the subject's version; by
     /// default the one that the folder is named after.
     pub crate_name: Option<String>,
@@ -68,11 +80,18 @@ pub struct RustBuild {
     pub default_features: bool,
     /// Arguments in front of those of the contract.
     pub args: Vec<String>,
-    /// What the subject is for, if it is not a plain echo server.
-    pub role: Option<String>,
 }
 
 impl Subject {
+    /// Role of the subject of the relay suite that is no relay but the upstream
+    /// itself: what the client measures of it is the distance that a relay adds to.
+    pub const DIRECT: &str = "direct";
+
+    /// Whether the client talks to the upstream itself.
+    pub fn is_direct(&self) -> bool {
+        self.role.as_deref() == Some(Self::DIRECT)
+    }
+
     /// The program and its first arguments; the flags of the contract come
     /// behind. To be run in [`Subject::folder`]. Nothing is built here.
     ///
@@ -103,14 +122,22 @@ impl Subject {
         }
     }
 
+    fn program_name(&self) -> &str {
+        match &self.kind {
+            Kind::Rust(build) => &build.binary,
+            Kind::Foreign(_) => &self.name,
+        }
+    }
+
     /// Where the built program of a Rust subject is.
     pub fn binary(&self, root: &Root) -> PathBuf {
-        root.output("bin").join(&self.name)
+        root.output("bin").join(self.program_name())
     }
 
     /// Cargo's list of the files that went into the binary, kept beside it.
     pub fn dependencies(&self, root: &Root) -> PathBuf {
-        root.output("bin").join(format!("{}.d", self.name))
+        root.output("bin")
+            .join(format!("{}.d", self.program_name()))
     }
 
     /// Written when a foreign subject was built, since its program may be anything.
@@ -171,9 +198,9 @@ impl Subject {
             if !build.default_features {
                 settings.insert("default_features".into(), "false".into());
             }
-            if let Some(role) = &build.role {
-                settings.insert("role".into(), role.clone());
-            }
+        }
+        if let Some(role) = &self.role {
+            settings.insert("role".into(), role.clone());
         }
         settings
     }

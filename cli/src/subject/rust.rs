@@ -6,6 +6,7 @@ use crate::verify::Omits;
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use wsbench_schema::Suite;
 
 /// The parts of a `Cargo.toml` that matter here; Cargo checks the rest.
 #[derive(Deserialize)]
@@ -29,9 +30,16 @@ struct Metadata {
     others: BTreeMap<String, toml::Value>,
 }
 
-#[derive(Default, Deserialize)]
+#[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct Wsbench {
+    #[serde(default)]
+    suite: Suite,
+    /// Whether the folder itself is a subject, beside its variants.
+    #[serde(default = "yes")]
+    base: bool,
+    #[serde(default = "one")]
+    descriptors: u32,
     #[serde(rename = "crate")]
     crate_name: Option<String>,
     #[serde(default)]
@@ -53,10 +61,31 @@ struct Variant {
     default_features: bool,
     #[serde(default)]
     args: Vec<String>,
+    about: Option<String>,
+    descriptors: Option<u32>,
+}
+
+impl Default for Wsbench {
+    fn default() -> Self {
+        Self {
+            suite: Suite::default(),
+            base: true,
+            descriptors: one(),
+            crate_name: None,
+            args: Vec::new(),
+            variants: Vec::new(),
+            role: None,
+            omits: Vec::new(),
+        }
+    }
 }
 
 fn yes() -> bool {
     true
+}
+
+fn one() -> u32 {
+    1
 }
 
 /// The subject of a folder and one for each variant.
@@ -105,40 +134,67 @@ fn subjects(name: &str, folder: &Path, text: &str) -> Result<Vec<Subject>, Strin
     for variant in &manifest.variants {
         strict::arguments("args", &variant.args)?;
         strict::arguments("features", &variant.features)?;
+        let mut about = variant.about.iter();
+        about.try_for_each(|about| strict::one_line("about", about))?;
     }
     let omits = Omits::read(&manifest.omits)?;
     let base = RustBuild {
         package: name.to_owned(),
+        binary: name.to_owned(),
         crate_name: manifest.crate_name,
         features: Vec::new(),
         default_features: true,
         args: manifest.args,
-        role: manifest.role,
     };
-    let subject = |variant: Option<String>, build: RustBuild| Subject {
-        name: variant
-            .as_ref()
-            .map_or(name.to_owned(), |variant| format!("{name}-{variant}")),
-        variant,
+    let descriptors = strict::positive("descriptors", manifest.descriptors)?;
+    let own = Subject {
+        name: name.to_owned(),
+        variant: None,
         folder: folder.to_owned(),
         language: "Rust".into(),
-        kind: Kind::Rust(build),
-        omits: omits.clone(),
+        kind: Kind::Rust(base.clone()),
+        suite: manifest.suite,
+        about: None,
+        role: manifest.role,
+        descriptors,
+        omits,
     };
-    let mut subjects = vec![subject(None, base.clone())];
+    let mut subjects = Vec::new();
+    if manifest.base {
+        subjects.push(own.clone());
+    } else if manifest.variants.is_empty() {
+        return Err("`base` is false and there are no `variants`: nothing is a subject".into());
+    }
     let mut seen = BTreeSet::new();
     for variant in manifest.variants {
         check_name(&variant.name).map_err(|reason| format!("variant {reason}"))?;
         if !seen.insert(variant.name.clone()) {
             return Err(format!("two variants are named `{}`", variant.name));
         }
+        let name = match manifest.base {
+            true => format!("{name}-{}", variant.name),
+            false => variant.name.clone(),
+        };
+        let is_built_alike = variant.features.is_empty() && variant.default_features;
         let build = RustBuild {
+            binary: match is_built_alike {
+                true => base.binary.clone(),
+                false => name.clone(),
+            },
             features: variant.features,
             default_features: variant.default_features,
             args: [base.args.clone(), variant.args].concat(),
             ..base.clone()
         };
-        subjects.push(subject(Some(variant.name), build));
+        let descriptors = variant.descriptors.unwrap_or(own.descriptors);
+        subjects.push(Subject {
+            name,
+            variant: Some(variant.name),
+            kind: Kind::Rust(build),
+            about: variant.about,
+            descriptors: strict::positive("descriptors", descriptors)?,
+            ..own.clone()
+        });
     }
     Ok(subjects)
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use wsbench_schema::{
     ClientCommand, ClientEvent, CpuMap, DialLoad, EchoLoad, Examination, Finding, Level, Load,
     Machine, MessageKind, Outcome, Phase, PhaseReport, Progress, RateLoad, RunPlan, SCHEMA_VERSION,
-    Series, SubjectId, TrialRecord, Verdict, encode_histogram, latency_histogram,
+    Series, SubjectId, Suite, TrialRecord, Verdict, encode_histogram, latency_histogram,
 };
 
 fn load() -> Load {
@@ -69,7 +69,7 @@ pub fn record() -> TrialRecord {
         run: "2026-11-30T12-00-27Z-5f1a".into(),
         round: 1,
         attempt: 1,
-        suite: "websocket".into(),
+        suite: Suite::Websocket,
         subject: subject(),
         server_processes: 1,
         client_processes: 1,
