@@ -4,6 +4,7 @@
 //! percent signs and "1.91G" exist only here; see [`units`].
 
 pub mod block;
+pub mod chart;
 pub mod compare;
 pub mod differences;
 pub mod latency;

@@ -54,6 +54,32 @@ impl Unit {
             Unit::Percent => format!("{value:.2}%"),
         }
     }
+
+    /// Of an axis whose largest figure is this one: what its figures are divided by,
+    /// and what they are then called.
+    #[must_use]
+    pub fn scale(self, most: f64) -> (f64, &'static str) {
+        const DURATIONS: [(f64, &str); 4] = [(1e9, "s"), (1e6, "ms"), (1e3, "us"), (1.0, "ns")];
+        const BYTES: [(f64, &str); 5] = [
+            (1_099_511_627_776.0, "TiB"),
+            (1_073_741_824.0, "GiB"),
+            (1_048_576.0, "MiB"),
+            (1024.0, "KiB"),
+            (1.0, "B"),
+        ];
+        let largest = |steps: &[(f64, &'static str)]| {
+            let fits = steps.iter().find(|(divisor, _)| most >= *divisor);
+            fits.or(steps.last()).copied().unwrap_or((1.0, ""))
+        };
+        match self {
+            Unit::Count | Unit::Ratio => (1.0, ""),
+            Unit::PerSecond => (1.0, "a second"),
+            Unit::Duration => largest(&DURATIONS),
+            Unit::Microseconds => (1000.0, "us"),
+            Unit::Bytes => largest(&BYTES),
+            Unit::Percent => (1.0, "%"),
+        }
+    }
 }
 
 /// Two decimals in the largest suffix that leaves at least 1 before the point.
@@ -161,6 +187,14 @@ mod tests {
         assert_eq!(Unit::Ratio.show(342.834), "342.83");
         assert_eq!(Unit::Percent.show(293.65), "293.65%");
         assert_eq!(Unit::Microseconds.show(5_309.0), "5.31");
+    }
+
+    #[test]
+    fn an_axis_is_in_the_unit_of_its_largest_figure() {
+        assert_eq!(Unit::Duration.scale(2e6), (1e6, "ms"));
+        assert_eq!(Unit::Bytes.scale(1536.0), (1024.0, "KiB"));
+        assert_eq!(Unit::Bytes.scale(0.0), (1.0, "B"));
+        assert_eq!(Unit::Count.scale(1e9), (1.0, ""));
     }
 
     #[test]
