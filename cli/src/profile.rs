@@ -131,6 +131,8 @@ impl Profile {
                     echo: Some(default_echo()),
                     rate: None,
                     after_connections: 0,
+                    bulk: None,
+                    transport: wsbench_schema::Transport::Websocket,
                     client_burn_ns: 0,
                 },
                 warmup_echoes: None,
@@ -453,6 +455,8 @@ impl LoadTable {
                 }),
                 rate,
                 after_connections: 0,
+                bulk: None,
+                transport: wsbench_schema::Transport::Websocket,
                 client_burn_ns: 0,
             },
         }
@@ -558,6 +562,8 @@ mod tests {
                 timeout_ms: 17000,
             }),
             after_connections: 0,
+            bulk: None,
+            transport: wsbench_schema::Transport::Websocket,
             client_burn_ns: 0,
         };
         assert_eq!(profile.loads()[0], expected);

@@ -199,6 +199,7 @@ fn unit(phase: Phase) -> &'static str {
         Phase::Warmup => "warm-up echoes",
         Phase::Echo => "echoes",
         Phase::Rate => "messages",
+        Phase::Bulk => "bytes",
     }
 }
 

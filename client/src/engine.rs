@@ -24,7 +24,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use worker::{Order, Worker, sleep_until};
 use wsbench_schema::{
-    Load, Part, Phase, PhaseReport, Progress, Target, encode_histogram, metric, split,
+    Load, Part, Phase, PhaseReport, Progress, Target, Transport, encode_histogram, metric, split,
 };
 
 /// How often a running phase looks whether it must stop.
@@ -73,6 +73,10 @@ impl Engine {
         part: Part,
     ) -> Result<Self, EngineError> {
         load.validate().map_err(EngineError::Load)?;
+        if load.transport != Transport::Websocket {
+            let why = "this client carries messages by WebSocket only, yet";
+            return Err(EngineError::Load(why.into()));
+        }
         let room = most_connections.max(load.connections);
         crate::limits::allow_connections(room)?;
         let route = Arc::new(Route::plan(target, room, part)?);
@@ -173,6 +177,7 @@ impl Engine {
             Phase::Warmup => warms_up,
             Phase::Echo => self.load.echo.is_some(),
             Phase::Rate => self.load.rate.is_some(),
+            Phase::Bulk => self.load.bulk.is_some(),
         };
         Phase::ALL.into_iter().filter(is_run).collect()
     }

@@ -31,7 +31,7 @@ pub fn block(record: &TrialRecord, percentiles: bool) -> String {
         match phase {
             Phase::Connect => block.connect(),
             Phase::Rate => block.rate(),
-            Phase::Warmup | Phase::Echo => block.echo(),
+            Phase::Warmup | Phase::Echo | Phase::Bulk => block.echo(),
         }
         block.notes();
         blocks.push(block.text);

@@ -36,6 +36,8 @@ pub fn load() -> Load {
             timeout_ms: 5000,
         }),
         after_connections: 0,
+        bulk: None,
+        transport: wsbench_schema::Transport::Websocket,
         client_burn_ns: 0,
     }
 }

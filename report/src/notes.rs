@@ -132,7 +132,7 @@ fn lost_connections(row: &Row<'_>) -> Option<String> {
     let name = &row.subject.name;
     let when = match row.phase {
         Phase::Connect => "after they were established",
-        Phase::Warmup | Phase::Echo | Phase::Rate => "on the way",
+        Phase::Warmup | Phase::Echo | Phase::Rate | Phase::Bulk => "on the way",
     };
     let causes = list(&causes(row, "connections_lost_"));
     (lost > 0).then(|| format!("{name}: {lost} connections lost {when} ({causes})."))

@@ -165,6 +165,7 @@ impl<'a> Row<'a> {
             Phase::Connect => metric::DIAL_LATENCY,
             Phase::Warmup | Phase::Echo => metric::ECHO_LATENCY,
             Phase::Rate => metric::INTENDED_LATENCY,
+            Phase::Bulk => metric::TRANSFER_LATENCY,
         }
     }
 

@@ -53,6 +53,7 @@ impl Table {
             Phase::Connect => true,
             Phase::Warmup | Phase::Echo => load.echo.is_some(),
             Phase::Rate => load.rate.is_some(),
+            Phase::Bulk => load.bulk.is_some(),
         }
     }
 

@@ -6,6 +6,7 @@
 //! report. Unknown fields are rejected, so that a typo or a record of another
 //! version is an error and never a silently missing number.
 
+pub mod bulk;
 pub mod examination;
 pub mod histogram;
 pub mod load;
@@ -22,6 +23,7 @@ pub mod suite;
 pub mod target;
 pub mod wire;
 
+pub use bulk::{BulkLoad, Direction, Transport};
 pub use examination::{Examination, Finding, Level, Verdict};
 pub use histogram::{HistogramError, decode_histogram, encode_histogram, latency_histogram};
 pub use load::{DialLoad, EchoLoad, Load, MessageKind, RateLoad};

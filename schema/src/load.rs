@@ -1,6 +1,7 @@
 //! What a client does to a server. Two results are compared only if their
 //! loads hash to the same value.
 
+use crate::bulk::{BulkLoad, Transport};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -14,9 +15,14 @@ pub struct Load {
     /// Zero where a load begins with a fresh server.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub after_connections: u32,
-    /// Payload of a message, without framing.
+    /// What messages are carried by. It is left out of the text, and so of the hash,
+    /// where it is WebSocket.
+    #[serde(default, skip_serializing_if = "Transport::is_websocket")]
+    pub transport: Transport,
+    /// Payload of a message, without framing; of a bulk load, what is written at once.
     pub payload_bytes: u32,
-    /// Type of the messages sent, and expected back.
+    /// Type of the messages sent, and expected back. Over plain TCP only what they
+    /// consist of: random bytes or ASCII.
     pub message: MessageKind,
     /// Compare every echoed byte with what was sent (opcode and length are
     /// compared always).
@@ -27,6 +33,9 @@ pub struct Load {
     pub echo: Option<EchoLoad>,
     /// The open loop, if it is run.
     pub rate: Option<RateLoad>,
+    /// Transfers of many bytes, if they are made: alone, and over plain TCP.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bulk: Option<BulkLoad>,
     /// Work added to the client for each message, to prove that the
     /// client-bound mark tells the truth. Zero in every honest load.
     pub client_burn_ns: u64,
@@ -221,7 +230,13 @@ impl Load {
                 Self::RATE_MAX_MESSAGES,
             )?;
         }
-        Ok(())
+        if self.transport == Transport::Stream && self.payload_bytes == 0 {
+            return Err("payload is 0 bytes; a stream carries none (use at least 1)".into());
+        }
+        match &self.bulk {
+            Some(bulk) => bulk.validate(self),
+            None => Ok(()),
+        }
     }
 }
 
@@ -238,6 +253,8 @@ mod tests {
             dial: DialLoad::default(),
             echo: None,
             rate: None,
+            bulk: None,
+            transport: Transport::Websocket,
             after_connections: 0,
             client_burn_ns: 0,
         }
@@ -255,6 +272,19 @@ mod tests {
             .hash()
         );
         assert_eq!(load().hash().len(), 16);
+    }
+
+    /// Records that are on disk must stay comparable with new ones.
+    #[test]
+    fn what_was_added_to_a_load_later_does_not_change_the_hash_of_those_without_it() {
+        assert_eq!(load().hash(), "95c1d9f97c10fbd6");
+        let stream = Load {
+            transport: Transport::Stream,
+            ..load()
+        };
+        assert_ne!(stream.hash(), load().hash());
+        let json = serde_json::to_string(&load()).unwrap();
+        assert_eq!(serde_json::from_str::<Load>(&json).unwrap(), load());
     }
 
     #[test]

@@ -2,8 +2,10 @@
 //! counts and costs are summed, times are the latest's, histograms are added
 //! bucket by bucket. Nothing is averaged.
 
-use crate::metric::{BATCH, CLIENT_CPU, CLIENT_CPUS, CLIENT_WINDOW, DRAIN, DURATION, ELAPSED};
-use crate::{HistogramError, PhaseReport, decode_histogram, encode_histogram};
+use crate::metric::{
+    BATCH, CLIENT_CPU, CLIENT_CPUS, CLIENT_WINDOW, DRAIN, DURATION, ELAPSED, LONGEST_STALL,
+};
+use crate::{HistogramError, PhaseReport, Series, decode_histogram, encode_histogram};
 use std::collections::BTreeMap;
 use thiserror::Error;
 
@@ -46,6 +48,7 @@ fn rule(name: &str) -> Option<Rule> {
         CLIENT_CPUS | BATCH => Some(Rule::Largest),
         // They began together, so the longest ended last.
         ELAPSED | CLIENT_WINDOW | DURATION | DRAIN => Some(Rule::Largest),
+        LONGEST_STALL => Some(Rule::Largest),
         CLIENT_CPU => Some(Rule::Sum),
         _ if name.ends_with("_count") || name.ends_with("_bytes") => Some(Rule::Sum),
         _ => None,
@@ -86,8 +89,14 @@ impl PhaseReport {
                 cause: cause.to_string(),
             })?;
         }
+        let mut series: BTreeMap<String, Series> = BTreeMap::new();
+        for (name, part) in reports.iter().flat_map(|report| &report.series) {
+            let all = series.entry(name.clone()).or_default();
+            *all = all.plus(part);
+        }
         Ok(Self {
             metrics,
+            series,
             histograms: histograms
                 .iter()
                 .map(|(name, all)| (name.clone(), encode_histogram(all)))
@@ -100,7 +109,9 @@ impl PhaseReport {
 mod tests {
     use super::*;
     use crate::latency_histogram;
-    use crate::metric::{CONNECTIONS, ECHO_LATENCY, SENT_BYTES, SUCCEEDED, failed_by, lost_by};
+    use crate::metric::{
+        CLIENT_BYTES_SERIES, CONNECTIONS, ECHO_LATENCY, SENT_BYTES, SUCCEEDED, failed_by, lost_by,
+    };
 
     fn report(succeeded: u64, elapsed_ns: u64, latencies: &[u64]) -> PhaseReport {
         let mut histogram = latency_histogram();
@@ -118,6 +129,7 @@ mod tests {
         PhaseReport {
             metrics: metrics.map(|(name, value)| (name.into(), value)).into(),
             histograms: [(ECHO_LATENCY.into(), encode_histogram(&histogram))].into(),
+            series: BTreeMap::new(),
         }
     }
 
@@ -158,6 +170,30 @@ mod tests {
         let mut only = report(3, 9, &[5]);
         only.metrics.insert("of_a_new_kind".into(), 1);
         assert_eq!(PhaseReport::merge(&[only.clone()]).unwrap(), only);
+    }
+
+    #[test]
+    fn the_longest_stall_is_that_of_the_process_that_had_it_and_bytes_over_time_are_summed() {
+        let with = |stall: u64, offsets_ns: &[u64], values: &[u64]| {
+            let mut report = report(1, 1, &[]);
+            report.metrics.insert(LONGEST_STALL.into(), stall);
+            let series = Series {
+                offsets_ns: offsets_ns.into(),
+                values: values.into(),
+            };
+            report.series.insert(CLIENT_BYTES_SERIES.into(), series);
+            report
+        };
+        // The second has thinned out its series and the first is over sooner.
+        let parts = [
+            with(7, &[1, 2, 3], &[10, 20, 30]),
+            with(9, &[2, 4], &[5, 9]),
+        ];
+        let merged = PhaseReport::merge(&parts).unwrap();
+        assert_eq!(merged.metrics[LONGEST_STALL], 9);
+        let series = &merged.series[CLIENT_BYTES_SERIES];
+        assert_eq!(series.offsets_ns, [1, 2, 3, 4]);
+        assert_eq!(series.values, [10, 25, 35, 39]);
     }
 
     #[test]

@@ -18,11 +18,19 @@ pub enum Phase {
     Echo,
     /// The open loop.
     Rate,
+    /// Transfers of many bytes.
+    Bulk,
 }
 
 impl Phase {
     /// All phases in the order in which they run.
-    pub const ALL: [Phase; 4] = [Phase::Connect, Phase::Warmup, Phase::Echo, Phase::Rate];
+    pub const ALL: [Phase; 5] = [
+        Phase::Connect,
+        Phase::Warmup,
+        Phase::Echo,
+        Phase::Rate,
+        Phase::Bulk,
+    ];
 
     /// The prefix of this phase's metrics.
     #[must_use]
@@ -32,6 +40,7 @@ impl Phase {
             Phase::Warmup => "warmup",
             Phase::Echo => "echo",
             Phase::Rate => "rate",
+            Phase::Bulk => "bulk",
         }
     }
 
@@ -50,9 +59,11 @@ impl fmt::Display for Phase {
 
 // From the client, in every phase.
 
-/// Connections to open, echoes to make, or messages that became due.
+/// Connections to open, echoes to make, messages that became due, or transfers to make:
+/// one on each connection that was asked for.
 pub const PLANNED: &str = "planned_count";
-/// Connections established, echoes answered rightly, messages answered rightly.
+/// Connections established, echoes answered rightly, messages answered rightly, or
+/// transfers of which every byte arrived and was right.
 pub const SUCCEEDED: &str = "succeeded_count";
 /// Everything that was tried and did not succeed; the causes add up to it.
 pub const FAILED: &str = "failed_count";
@@ -99,9 +110,9 @@ pub fn retried_by(cause: &str) -> String {
 /// All failed attempts that were repeated.
 pub const RETRIED: &str = "retried_count";
 
-// From the client, echo phase.
+// From the client, echo and bulk phase.
 
-/// Planned echoes that no connection was left to carry.
+/// Planned echoes or transfers that no connection was left to carry.
 pub const NOT_SENT: &str = "not_sent_count";
 
 // From the client, rate phase.
@@ -116,6 +127,20 @@ pub const DURATION: &str = "duration_ns";
 pub const DRAIN: &str = "drain_ns";
 /// Frames written to a connection at once.
 pub const BATCH: &str = "batch_count";
+
+// From the client, bulk phase.
+
+/// Payload of all planned transfers, in one direction.
+pub const PLANNED_BYTES: &str = "planned_bytes";
+/// Payload that arrived and was right: at the client, or in direction `up` at the
+/// origin, as far as it has told.
+pub const VERIFIED_BYTES: &str = "verified_bytes";
+/// Transfers that the end of the phase's duration cut off. With the succeeded, the
+/// failed and those not sent they are all that were planned.
+pub const UNFINISHED: &str = "unfinished_count";
+/// The longest time in which nothing came of a transfer that was not over. Slow
+/// readers, which are slow themselves, do not count.
+pub const LONGEST_STALL: &str = "longest_stall_ns";
 
 // From the observer of the server, in every phase; see `observe::Edge`.
 
@@ -134,6 +159,46 @@ pub const SERVER_PROCESSES: &str = "server_processes_count";
 /// Threads of the server's tree at the end of the phase.
 pub const SERVER_THREADS: &str = "server_threads_count";
 
+// From observers, bulk phase.
+
+/// CPU time of the origin behind a relay between the phase's edges.
+pub const ORIGIN_CPU: &str = "origin_cpu_ns";
+/// Resident memory of the server's process tree at most.
+pub const SERVER_RSS_PEAK: &str = "server_rss_peak_bytes";
+/// Pages of the server that were mapped without reading.
+pub const SERVER_MINOR_FAULTS: &str = "server_minor_faults_count";
+/// Pages of the server that had to be read.
+pub const SERVER_MAJOR_FAULTS: &str = "server_major_faults_count";
+/// Times that a thread of the server went to sleep.
+pub const SERVER_VOLUNTARY_SWITCHES: &str = "server_voluntary_switches_count";
+/// Times that a thread of the server was made to wait.
+pub const SERVER_INVOLUNTARY_SWITCHES: &str = "server_involuntary_switches_count";
+/// System calls of the server, in a pass of its own that is not timed, ...
+pub const SERVER_SYSCALLS: &str = "server_syscalls_count";
+/// ... in which so many bytes were transferred.
+pub const SERVER_SYSCALLS_BYTES: &str = "server_syscalls_bytes";
+
+// From the server about itself, bulk phase.
+
+/// Calls of its allocator.
+pub const SERVER_ALLOC_CALLS: &str = "server_alloc_calls_count";
+/// Bytes that those asked for.
+pub const SERVER_ALLOC_BYTES: &str = "server_alloc_bytes";
+/// Heap in use before `go`.
+pub const SERVER_HEAP_START: &str = "server_heap_start_bytes";
+/// Heap in use after `done`.
+pub const SERVER_HEAP_END: &str = "server_heap_end_bytes";
+/// Heap in use at most.
+pub const SERVER_HEAP_PEAK: &str = "server_heap_peak_bytes";
+/// Stacks in use before `go`.
+pub const SERVER_STACK_START: &str = "server_stack_start_bytes";
+/// Stacks in use after `done`.
+pub const SERVER_STACK_END: &str = "server_stack_end_bytes";
+/// Tasks before `go`.
+pub const SERVER_TASKS_START: &str = "server_tasks_start_count";
+/// Tasks after `done`.
+pub const SERVER_TASKS_END: &str = "server_tasks_end_count";
+
 // From the observer of the server, connect phase; see `observe::ListenQueue`.
 
 /// Connection requests dropped because the queue of connections to be accepted was full.
@@ -151,8 +216,17 @@ pub const ECHO_LATENCY: &str = "latency_ns";
 pub const INTENDED_LATENCY: &str = "intended_latency_ns";
 /// Rate phase: from the actual send of the message to its answer.
 pub const ACTUAL_LATENCY: &str = "actual_latency_ns";
+/// Bulk phase: from the beginning of the phase to the last byte of each transfer that
+/// succeeded.
+pub const TRANSFER_LATENCY: &str = "transfer_ns";
+/// Bulk phase: the longest stall of each connection, see [`LONGEST_STALL`].
+pub const STALL: &str = "stall_ns";
 
 // Series.
+
+/// Bulk phase: bytes verified until then, since the phase began; in direction `up`
+/// bytes that the sockets took.
+pub const CLIENT_BYTES_SERIES: &str = "client_bytes";
 
 /// CPU of the server's process tree; 100,000 is one CPU fully used.
 pub const SERVER_CPU_SERIES: &str = "server_cpu_millipercent";

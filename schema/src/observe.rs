@@ -43,6 +43,36 @@ pub struct Sample {
     pub rss_bytes: u64,
 }
 
+/// Reads a running total from its beginning to its end.
+struct Running<'a> {
+    series: &'a Series,
+    next: usize,
+    value: u64,
+}
+
+impl<'a> Running<'a> {
+    fn of(series: &'a Series) -> Self {
+        Self {
+            series,
+            next: 0,
+            value: 0,
+        }
+    }
+
+    /// What it has come to by then; no time is before the one asked for last.
+    fn at(&mut self, offset_ns: u64) -> u64 {
+        let readings = self.series.offsets_ns.iter().zip(&self.series.values);
+        for (_, value) in readings
+            .skip(self.next)
+            .take_while(|(offset, _)| **offset <= offset_ns)
+        {
+            self.value = *value;
+            self.next += 1;
+        }
+        self.value
+    }
+}
+
 /// Readings over time as they are kept in a record.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -61,5 +91,22 @@ impl Series {
             offsets_ns: samples.iter().map(|sample| sample.offset_ns).collect(),
             values: samples.iter().map(quantity).collect(),
         }
+    }
+
+    /// The sum of two running totals: at each time of either, what both have come to
+    /// by then.
+    #[must_use]
+    pub fn plus(&self, other: &Self) -> Self {
+        let mut sum = Self::default();
+        let mut offsets: Vec<u64> = [&self.offsets_ns[..], &other.offsets_ns].concat();
+        offsets.sort_unstable();
+        offsets.dedup();
+        let (mut ours, mut theirs) = (Running::of(self), Running::of(other));
+        for offset in offsets {
+            sum.offsets_ns.push(offset);
+            let value = ours.at(offset).saturating_add(theirs.at(offset));
+            sum.values.push(value);
+        }
+        sum
     }
 }

@@ -176,6 +176,9 @@ impl TrialRecord {
         for (name, text) in &report.histograms {
             self.histograms.insert(phase.metric(name), text.clone());
         }
+        for (name, series) in &report.series {
+            self.series.insert(phase.metric(name), series.clone());
+        }
     }
 
     /// Adds what the observer of the server saw in a phase.

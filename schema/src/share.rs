@@ -168,7 +168,7 @@ fn narrow(part: u64) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::MessageKind;
+    use crate::{MessageKind, Transport};
 
     fn load() -> Load {
         Load {
@@ -198,6 +198,8 @@ mod tests {
                 timeout_ms: 1000,
             }),
             after_connections: 0,
+            bulk: None,
+            transport: Transport::Websocket,
             client_burn_ns: 3,
         }
     }

@@ -18,7 +18,7 @@
 //! sample while nothing moves. End of input means `stop`. The client reports a
 //! fault as `failed` and exits non-zero.
 
-use crate::{Load, Phase, Target};
+use crate::{Load, Phase, Series, Target};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -111,11 +111,11 @@ pub enum ClientEvent {
 pub struct Progress {
     /// The phase.
     pub phase: Phase,
-    /// Connections established, echoes or messages answered.
+    /// Connections established, echoes or messages answered; of transfers their bytes.
     pub done: u64,
-    /// Those that failed.
+    /// Connections, echoes, messages or transfers that failed.
     pub failed: u64,
-    /// Those planned.
+    /// What is planned, in the unit of `done`.
     pub total: u64,
 }
 
@@ -128,6 +128,9 @@ pub struct PhaseReport {
     pub metrics: BTreeMap<String, u64>,
     /// HdrHistogram V2, base64; see [`crate::histogram`].
     pub histograms: BTreeMap<String, String>,
+    /// Readings over time since the phase began.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub series: BTreeMap<String, Series>,
 }
 
 #[cfg(test)]

@@ -382,6 +382,8 @@ mod tests {
                 timeout_ms: 19_000,
             }),
             after_connections: 0,
+            bulk: None,
+            transport: wsbench_schema::Transport::Websocket,
             client_burn_ns: 20,
         };
         assert_eq!(load, expected);

@@ -24,6 +24,8 @@ pub fn load() -> Load {
         }),
         rate: None,
         after_connections: 0,
+        bulk: None,
+        transport: wsbench_schema::Transport::Websocket,
         client_burn_ns: 0,
     }
 }

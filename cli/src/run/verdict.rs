@@ -30,6 +30,7 @@ pub fn nothing_succeeded(phase: Phase, report: &PhaseReport) -> Option<String> {
         Phase::Connect => "connection",
         Phase::Warmup | Phase::Echo => "echo",
         Phase::Rate => "message",
+        Phase::Bulk => "transfer",
     };
     let causes = failures(report);
     let (failed, planned) = (count(metric::FAILED), count(metric::PLANNED));
@@ -127,7 +128,7 @@ fn connections_lost(record: &TrialRecord) -> Option<String> {
         let lost = record.metric(*phase, metric::CONNECTIONS_LOST)?;
         let all = match phase {
             Phase::Connect => metric::SUCCEEDED,
-            Phase::Warmup | Phase::Echo | Phase::Rate => metric::CONNECTIONS,
+            Phase::Warmup | Phase::Echo | Phase::Rate | Phase::Bulk => metric::CONNECTIONS,
         };
         let of = match record.metric(*phase, all) {
             Some(all) if all >= lost => format!(" of {all}"),
@@ -162,7 +163,7 @@ pub fn is_at_fault(record: &TrialRecord) -> bool {
 /// `echo 118,204 TPS  0 failed`, for each measured phase; connections alone if
 /// there is no other.
 pub fn short(record: &TrialRecord) -> String {
-    let loops = [Phase::Echo, Phase::Rate];
+    let loops = [Phase::Echo, Phase::Rate, Phase::Bulk];
     let measured = |phase: &Phase| record.metric(*phase, metric::SUCCEEDED).is_some();
     let mut phases: Vec<Phase> = loops.into_iter().filter(measured).collect();
     if phases.is_empty() && measured(&Phase::Connect) {
@@ -174,7 +175,7 @@ pub fn short(record: &TrialRecord) -> String {
         // Answers cannot come faster than messages are due, however early the last one is.
         let time = match phase {
             Phase::Rate => elapsed.max(count(metric::DURATION)),
-            Phase::Connect | Phase::Warmup | Phase::Echo => elapsed,
+            Phase::Connect | Phase::Warmup | Phase::Echo | Phase::Bulk => elapsed,
         };
         let speed = match u128::from(succeeded) * 1_000_000_000 / u128::from(time.max(1)) {
             // Without a time there is no speed.
@@ -192,6 +193,7 @@ fn unit(phase: Phase) -> &'static str {
         Phase::Connect => "connections/s",
         Phase::Warmup | Phase::Echo => "TPS",
         Phase::Rate => "messages/s",
+        Phase::Bulk => "transfers/s",
     }
 }
 

@@ -442,6 +442,8 @@ fn load(connections: u32) -> Load {
         echo: None,
         rate: None,
         after_connections: 0,
+        bulk: None,
+        transport: wsbench_schema::Transport::Websocket,
         client_burn_ns: 0,
     }
 }

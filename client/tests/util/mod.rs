@@ -160,6 +160,8 @@ pub fn load(connections: u32, payload_bytes: u32) -> Load {
         echo: None,
         rate: None,
         after_connections: 0,
+        bulk: None,
+        transport: wsbench_schema::Transport::Websocket,
         client_burn_ns: 0,
     }
 }

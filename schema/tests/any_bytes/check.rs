@@ -89,6 +89,7 @@ fn histogram(text: &[u8]) {
     let report = PhaseReport {
         metrics: [("succeeded_count".to_owned(), u64::MAX)].into(),
         histograms: [("latency_ns".to_owned(), text.to_owned())].into(),
+        series: [].into(),
     };
     // Too much is an error or the most there is.
     let _ = PhaseReport::merge(&[report.clone(), report]);

@@ -31,6 +31,8 @@ fn load() -> Load {
             limit_per_s: 0,
             timeout_ms: 5000,
         }),
+        bulk: None,
+        transport: wsbench_schema::Transport::Websocket,
         client_burn_ns: 0,
         after_connections: 3,
     }
@@ -172,6 +174,7 @@ pub fn events() -> Vec<ClientEvent> {
             report: Box::new(PhaseReport {
                 metrics: BTreeMap::from([("succeeded_count".into(), 1)]),
                 histograms: BTreeMap::from([("latency_ns".into(), histogram())]),
+                series: BTreeMap::new(),
             }),
         },
         ClientEvent::Failed {

@@ -235,6 +235,7 @@ fn counts(phase: Phase, report: &PhaseReport) -> String {
         Phase::Connect => "connections opened",
         Phase::Warmup | Phase::Echo => "echoes right",
         Phase::Rate => "messages right",
+        Phase::Bulk => "transfers right",
     };
     let (succeeded, failed) = (count(metric::SUCCEEDED), count(metric::FAILED));
     let causes = verdict::failures(report);
