@@ -59,6 +59,15 @@ impl BulkLoad {
     /// Pieces of the load's payload in a transfer at most: they are counted in 32 bits.
     pub const PIECES_MAX: u64 = 4_000_000_000;
 
+    /// How often each byte of a transfer crosses: once, or there and back.
+    #[must_use]
+    pub fn crossings(&self) -> u64 {
+        match self.direction {
+            Direction::Both => 2,
+            Direction::Up | Direction::Down => 1,
+        }
+    }
+
     /// What `load`, whose bulk this is, asks for that cannot be done.
     pub(crate) fn validate(&self, load: &Load) -> Result<(), String> {
         let bytes = self.bytes_per_connection;
@@ -208,6 +217,16 @@ mod tests {
             let error = load.validate().unwrap_err();
             assert!(error.contains(expected), "{expected}: {error}");
         }
+    }
+
+    #[test]
+    fn what_is_echoed_crosses_twice() {
+        let crossings = |direction| {
+            let bulk = load().bulk.unwrap();
+            BulkLoad { direction, ..bulk }.crossings()
+        };
+        let directions = [Direction::Both, Direction::Up, Direction::Down];
+        assert_eq!(directions.map(crossings), [2, 1, 1]);
     }
 
     #[test]

@@ -2,8 +2,8 @@
 
 use crate::EchoLoad;
 use crate::metric::{
-    CLIENT_CPU, CLIENT_CPUS, CONCURRENCY, CONNECTIONS_LOST as LOST, ELAPSED, FAILED, PLANNED,
-    Phase, SERVER_CPU, SERVER_CPUS, SHORTFALL, SUCCEEDED,
+    CLIENT_CPU, CLIENT_CPUS, CONCURRENCY, CONNECTIONS_LOST as LOST, ELAPSED, FAILED, ORIGIN_CPU,
+    PLANNED, Phase, SERVER_CPU, SERVER_CPUS, SHORTFALL, SUCCEEDED,
 };
 use std::collections::BTreeMap;
 
@@ -46,24 +46,36 @@ pub const SERVER_BUSY_PERMILLE: u64 = 900;
 
 /// How busy a side's CPUs were in a phase, in thousandths: over the time to the
 /// last success, since waiting for an answer that never comes is not idleness
-/// that says anything about who is the limit.
-fn busy_permille(metrics: &BTreeMap<String, u64>, phase: Phase, names: [&str; 3]) -> Option<u64> {
-    let [cpu, window, cpus] = names.map(|name| metrics.get(&phase.metric(name)).copied());
-    let available = u128::from(window?) * u128::from(cpus?);
-    let busy = u128::from(cpu?) * 1000;
+/// that says anything about who is the limit. `beside` is what else ran there.
+fn busy_permille(
+    metrics: &BTreeMap<String, u64>,
+    phase: Phase,
+    [cpu, cpus]: [&str; 2],
+    beside: u64,
+) -> Option<u64> {
+    let figure = |name| metrics.get(&phase.metric(name)).copied().map(u128::from);
+    let available = figure(ELAPSED)? * figure(cpus)?;
+    let busy = (figure(cpu)? + u128::from(beside)) * 1000;
     u64::try_from(busy.checked_div(available)?).ok()
 }
 
 /// How busy the client's CPUs were in a phase, in thousandths; `None` if not measured.
+/// The origin behind a relay runs on them too, if there is one.
 #[must_use]
 pub fn client_busy_permille(metrics: &BTreeMap<String, u64>, phase: Phase) -> Option<u64> {
-    busy_permille(metrics, phase, [CLIENT_CPU, ELAPSED, CLIENT_CPUS])
+    let origin = metrics.get(&phase.metric(ORIGIN_CPU)).copied();
+    busy_permille(
+        metrics,
+        phase,
+        [CLIENT_CPU, CLIENT_CPUS],
+        origin.unwrap_or(0),
+    )
 }
 
 /// How busy the server's CPUs were in a phase, in thousandths; `None` if not measured.
 #[must_use]
 pub fn server_busy_permille(metrics: &BTreeMap<String, u64>, phase: Phase) -> Option<u64> {
-    busy_permille(metrics, phase, [SERVER_CPU, ELAPSED, SERVER_CPUS])
+    busy_permille(metrics, phase, [SERVER_CPU, SERVER_CPUS], 0)
 }
 
 /// Whether the phase shows the client's limit: its CPUs at least 95 % busy
@@ -243,6 +255,18 @@ mod tests {
         assert_eq!(client_bound(&busy(1900, 899), Phase::Echo), Some(true));
         assert_eq!(client_bound(&busy(1899, 899), Phase::Echo), Some(false));
         assert_eq!(client_bound(&busy(2000, 900), Phase::Echo), Some(false));
+    }
+
+    #[test]
+    fn the_origin_behind_a_relay_is_busy_where_the_client_is() {
+        let with_origin = |client_cpu_ns, origin_cpu_ns| {
+            let mut metrics = busy(client_cpu_ns, 500);
+            metrics.insert(Phase::Echo.metric(ORIGIN_CPU), origin_cpu_ns);
+            client_bound(&metrics, Phase::Echo)
+        };
+        assert_eq!(with_origin(1000, 899), Some(false));
+        assert_eq!(with_origin(1000, 900), Some(true));
+        assert_eq!(with_origin(u64::MAX, u64::MAX), Some(true));
     }
 
     #[test]

@@ -156,6 +156,8 @@ pub const SERVER_RSS_START: &str = "server_rss_start_bytes";
 pub const SERVER_RSS_END: &str = "server_rss_end_bytes";
 /// Processes of the server's tree at the end of the phase.
 pub const SERVER_PROCESSES: &str = "server_processes_count";
+/// Threads of the server's tree before `go`.
+pub const SERVER_THREADS_START: &str = "server_threads_start_count";
 /// Threads of the server's tree at the end of the phase.
 pub const SERVER_THREADS: &str = "server_threads_count";
 

@@ -189,6 +189,7 @@ impl TrialRecord {
             (metric::SERVER_RSS_START, start.rss_bytes),
             (metric::SERVER_RSS_END, end.rss_bytes),
             (metric::SERVER_PROCESSES, end.processes.into()),
+            (metric::SERVER_THREADS_START, start.threads.into()),
             (metric::SERVER_THREADS, end.threads.into()),
             (metric::SERVER_CPUS, self.cpus.server.len() as u64),
         ];
