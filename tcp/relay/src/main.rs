@@ -8,6 +8,7 @@ mod accept;
 mod method;
 mod options;
 mod relay;
+mod rings;
 mod tasks;
 
 use std::process::ExitCode;

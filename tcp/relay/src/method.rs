@@ -2,6 +2,7 @@
 //! and its entry of `variants` in Cargo.toml.
 
 mod io_copy;
+mod io_uring;
 
 use std::io;
 
@@ -18,7 +19,7 @@ pub struct Method {
     pub run: fn(&'static Relay) -> io::Result<()>,
 }
 
-pub const METHODS: &[Method] = &[io_copy::METHOD];
+pub const METHODS: &[Method] = &[io_copy::METHOD, io_uring::METHOD];
 
 pub fn find(name: &str) -> Option<Method> {
     METHODS.iter().find(|method| method.name == name).copied()
