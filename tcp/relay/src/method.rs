@@ -3,6 +3,9 @@
 
 mod io_copy;
 mod io_uring;
+mod splice;
+mod syscall;
+pub mod unix_syscall;
 
 use std::io;
 
@@ -19,7 +22,13 @@ pub struct Method {
     pub run: fn(&'static Relay) -> io::Result<()>,
 }
 
-pub const METHODS: &[Method] = &[io_copy::METHOD, io_uring::METHOD];
+pub const METHODS: &[Method] = &[
+    io_copy::METHOD,
+    syscall::METHOD,
+    unix_syscall::METHOD,
+    splice::METHOD,
+    io_uring::METHOD,
+];
 
 pub fn find(name: &str) -> Option<Method> {
     METHODS.iter().find(|method| method.name == name).copied()

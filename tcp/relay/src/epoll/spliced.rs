@@ -1,0 +1,106 @@
+//! What methods that splice share: a direction's bytes in a pipe or, where there is no
+//! pipe to be had, in a buffer. A connection is slower then, and not lost.
+
+use std::os::fd::BorrowedFd;
+
+use rustix::io::Errno;
+
+use crate::epoll::buffered::{Buffered, Bytes};
+use crate::epoll::pipes::{Filled, Pipe, Pipes};
+use crate::epoll::{Mover, Read, Written};
+use crate::method::unix_syscall::RecvSend;
+use crate::relay::Relay;
+
+/// Where the bytes of a direction are.
+#[derive(Default)]
+pub enum Store {
+    #[default]
+    Nothing,
+    Pipe(Pipe),
+    Buffer(Bytes),
+}
+
+pub struct Spliced {
+    pipes: Pipes,
+    copying: Buffered<RecvSend>,
+}
+
+impl Spliced {
+    /// For one thread, with its part of the files that pools may have.
+    pub fn new(relay: &Relay, pipe_bytes: usize) -> Self {
+        let most = relay.pool_files / relay.threads / Pipe::FILES;
+        Self {
+            pipes: Pipes::new(pipe_bytes, most),
+            copying: Buffered::new(relay.buffer_bytes),
+        }
+    }
+
+    /// Reads into a pipe, if there is one.
+    pub fn read_piped(&mut self, source: BorrowedFd<'_>, store: &mut Store) -> Result<Read, Errno> {
+        let Some(mut pipe) = self.pipes.take() else {
+            return self.read_copied(source, store);
+        };
+        let filled = pipe.fill(source);
+        let read = match filled {
+            Ok(Filled::Bytes) => Read::Bytes,
+            Ok(Filled::LastBytes) => Read::LastBytes,
+            Ok(Filled::WouldBlock) => Read::WouldBlock,
+            Ok(Filled::End) => Read::End,
+            Err(error) => {
+                self.pipes.give(pipe);
+                return Err(error);
+            }
+        };
+        if pipe.holds > 0 {
+            *store = Store::Pipe(pipe);
+        } else {
+            self.pipes.give(pipe);
+        }
+        Ok(read)
+    }
+
+    /// Reads into a buffer.
+    pub fn read_copied(
+        &mut self,
+        source: BorrowedFd<'_>,
+        store: &mut Store,
+    ) -> Result<Read, Errno> {
+        let mut bytes = Bytes::default();
+        let read = self.copying.read(source, &mut bytes)?;
+        if matches!(read, Read::Bytes | Read::LastBytes) {
+            *store = Store::Buffer(bytes);
+        }
+        Ok(read)
+    }
+
+    pub fn write(
+        &mut self,
+        store: &mut Store,
+        destination: BorrowedFd<'_>,
+    ) -> Result<Written, Errno> {
+        let written = match store {
+            Store::Nothing => Written::All,
+            Store::Buffer(bytes) => self.copying.write(bytes, destination)?,
+            Store::Pipe(pipe) => {
+                pipe.drain(destination)?;
+                if pipe.holds > 0 {
+                    Written::Part
+                } else {
+                    Written::All
+                }
+            }
+        };
+        if written == Written::All {
+            self.discard(std::mem::take(store));
+        }
+        Ok(written)
+    }
+
+    pub fn discard(&mut self, store: Store) {
+        match store {
+            Store::Nothing => {}
+            Store::Buffer(bytes) => self.copying.discard(bytes),
+            Store::Pipe(pipe) => self.pipes.give(pipe),
+        }
+    }
+}
