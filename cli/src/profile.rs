@@ -11,7 +11,9 @@ use serde::{Deserialize, Deserializer};
 use std::fmt;
 use std::fs;
 use std::time::Duration;
-use wsbench_schema::{DialLoad, EchoLoad, Load, MessageKind, RateLoad, Suite};
+use wsbench_schema::{
+    BulkLoad, DialLoad, Direction, EchoLoad, Load, MessageKind, RateLoad, Suite, Transport,
+};
 
 /// What is done to a server, how often, and how closely it is watched.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,6 +28,10 @@ pub struct Profile {
     pub rounds: u32,
     /// Between two readings of CPU and memory.
     pub sample_interval: Duration,
+    /// Buffer that the servers of the TCP suites are asked for.
+    pub buffer_bytes: Option<u32>,
+    /// Whether the servers' system calls are counted, in a pass of its own.
+    pub syscalls: bool,
     /// The tables `load`: each is one load or several alike.
     pub matrices: Vec<Matrix>,
 }
@@ -119,6 +125,8 @@ impl Profile {
             suite: Suite::Websocket,
             rounds: 1,
             sample_interval: SAMPLE_INTERVAL,
+            buffer_bytes: None,
+            syscalls: false,
             matrices: vec![Matrix {
                 connections: vec![10_000],
                 payloads_bytes: vec![1024],
@@ -132,7 +140,7 @@ impl Profile {
                     rate: None,
                     after_connections: 0,
                     bulk: None,
-                    transport: wsbench_schema::Transport::Websocket,
+                    transport: Transport::Websocket,
                     client_burn_ns: 0,
                 },
                 warmup_echoes: None,
@@ -283,6 +291,9 @@ struct File {
     rounds: u32,
     #[serde(default = "sample_interval", deserialize_with = "duration")]
     sample_interval: Duration,
+    buffer: Option<u32>,
+    #[serde(default)]
+    syscalls: bool,
     load: Tables,
 }
 
@@ -302,6 +313,7 @@ struct LoadTable {
     dial: DialTable,
     echo: Option<EchoTable>,
     rate: Option<RateTable>,
+    bulk: Option<BulkTable>,
 }
 
 #[derive(Default, Deserialize)]
@@ -328,6 +340,26 @@ struct EchoTable {
     #[serde(deserialize_with = "duration")]
     timeout: Duration,
     warmup: Option<u64>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct BulkTable {
+    bytes: u64,
+    #[serde(default = "both")]
+    direction: Direction,
+    #[serde(default)]
+    slow_readers_percent: u32,
+    #[serde(default)]
+    slow_bytes_per_s: u64,
+    #[serde(default, deserialize_with = "some_duration")]
+    duration: Option<Duration>,
+    #[serde(deserialize_with = "duration")]
+    timeout: Duration,
+}
+
+fn both() -> Direction {
+    Direction::Both
 }
 
 #[derive(Deserialize)]
@@ -397,6 +429,10 @@ impl<'de> Deserialize<'de> for Tables {
 
 impl File {
     fn into_profile(self, name: &str) -> Profile {
+        let transport = match self.suite {
+            Suite::Websocket => Transport::Websocket,
+            Suite::Relay | Suite::Transfer => Transport::Stream,
+        };
         let tables = self.load.0.into_iter();
         Profile {
             name: name.to_owned(),
@@ -404,13 +440,15 @@ impl File {
             suite: self.suite,
             rounds: self.rounds,
             sample_interval: self.sample_interval,
-            matrices: tables.map(LoadTable::into_matrix).collect(),
+            buffer_bytes: self.buffer,
+            syscalls: self.syscalls,
+            matrices: tables.map(|load| load.into_matrix(transport)).collect(),
         }
     }
 }
 
 impl LoadTable {
-    fn into_matrix(self) -> Matrix {
+    fn into_matrix(self, transport: Transport) -> Matrix {
         let load = self;
         let standard = DialLoad::default();
         let dial = DialLoad {
@@ -422,6 +460,14 @@ impl LoadTable {
                 .retry_interval
                 .map_or(standard.retry_interval_ms, millis),
         };
+        let bulk = load.bulk.map(|bulk| BulkLoad {
+            bytes_per_connection: bulk.bytes,
+            direction: bulk.direction,
+            slow_readers_percent: bulk.slow_readers_percent,
+            slow_bytes_per_s: bulk.slow_bytes_per_s,
+            duration_ms: bulk.duration.map(millis),
+            timeout_ms: millis(bulk.timeout),
+        });
         let rate = load.rate.map(|rate| RateLoad {
             connections: rate.connections,
             duration_ms: millis(rate.duration),
@@ -455,8 +501,8 @@ impl LoadTable {
                 }),
                 rate,
                 after_connections: 0,
-                bulk: None,
-                transport: wsbench_schema::Transport::Websocket,
+                bulk,
+                transport,
                 client_burn_ns: 0,
             },
         }
@@ -496,6 +542,24 @@ mod tests {
         assert_eq!(loads[0].rate, None);
         assert!(loads[0].check);
         assert_eq!(loads[0].dial, DialLoad::default());
+    }
+
+    #[test]
+    fn a_profile_of_a_tcp_suite_has_streams_and_may_have_transfers() {
+        let text = "description = \"d\"\nrounds = 1\nsuite = \"transfer\"\nbuffer = 4096\nsyscalls = true\n\
+             [load]\nconnections = 1\npayload = 32_768\n[load.bulk]\nbytes = 65_536\ntimeout = \"5s\"\n";
+        let profile = Profile::parse("p", text).unwrap();
+        assert_eq!((profile.buffer_bytes, profile.syscalls), (Some(4096), true));
+        let loads = profile.loads();
+        assert_eq!(loads[0].transport, Transport::Stream);
+        let bulk = loads[0].bulk.clone().unwrap();
+        assert_eq!(
+            (bulk.bytes_per_connection, bulk.direction),
+            (65_536, Direction::Both)
+        );
+        let websocket = text.replace("transfer", "websocket");
+        let bad = error(&websocket);
+        assert_eq!(bad, "bulk transfers need plain TCP (transport stream)");
     }
 
     #[test]

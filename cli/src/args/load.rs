@@ -6,11 +6,12 @@ use crate::profile::{Matrix, Profile, default_echo, millis};
 use anyhow::{Context as _, bail};
 use clap::Args;
 use std::time::Duration;
-use wsbench_schema::{EchoLoad, Load, MessageKind, RateLoad};
+use wsbench_schema::{BulkLoad, Direction, EchoLoad, Load, MessageKind, RateLoad};
 
 const CONNECTIONS: &str = "Connections";
 const ECHO: &str = "Echo: closed loop";
 const RATE: &str = "Rate: open loop";
+const BULK: &str = "Bulk transfers, of a profile that has them";
 const SAMPLING: &str = "Sampling";
 
 /// What to do to a server. The defaults named are those of `client` without a
@@ -89,6 +90,25 @@ pub struct LoadArgs {
     #[arg(long, value_name = "DURATION", value_parser = whole_millis, help_heading = RATE)]
     pub rate_timeout: Option<Duration>,
 
+    /// Bytes that each connection transfers, a multiple of the payload [default: the profile's]
+    #[arg(long, value_name = "BYTES", help_heading = BULK)]
+    pub bulk_bytes: Option<u64>,
+    /// Where they go: both (there and back again), up or down [default: the profile's]
+    #[arg(long, value_name = "DIRECTION", value_parser = direction, help_heading = BULK)]
+    pub bulk_direction: Option<Direction>,
+    /// Of a hundred connections, how many read slowly [default: the profile's]
+    #[arg(long, value_name = "PERCENT", help_heading = BULK)]
+    pub slow_readers: Option<u32>,
+    /// What each of those reads in a second [default: the profile's]
+    #[arg(long, value_name = "BYTES", help_heading = BULK)]
+    pub slow_bytes_per_s: Option<u64>,
+    /// End after this time, whatever was transferred; 0: no limit [default: the profile's]
+    #[arg(long, value_name = "DURATION", value_parser = whole_millis, help_heading = BULK)]
+    pub bulk_duration: Option<Duration>,
+    /// A transfer of which nothing has come for this time is lost [default: the profile's]
+    #[arg(long, value_name = "DURATION", value_parser = whole_millis, help_heading = BULK)]
+    pub bulk_timeout: Option<Duration>,
+
     /// Between two readings of CPU and memory, at least 200ms [default: 1s]
     #[arg(long, value_name = "DURATION", value_parser = sample_interval, help_heading = SAMPLING)]
     pub sample_interval: Option<Duration>,
@@ -96,6 +116,15 @@ pub struct LoadArgs {
     /// Work added to the client for each message, in nanoseconds, to prove the client-bound mark.
     #[arg(long, hide = true, value_name = "NS")]
     pub client_burn_ns: Option<u64>,
+}
+
+fn direction(text: &str) -> Result<Direction, String> {
+    match text {
+        "both" => Ok(Direction::Both),
+        "up" => Ok(Direction::Up),
+        "down" => Ok(Direction::Down),
+        _ => Err("write both, up or down".into()),
+    }
 }
 
 fn sample_interval(text: &str) -> Result<Duration, String> {
@@ -160,10 +189,24 @@ impl LoadArgs {
         );
         load.echo = self.echo_load(load.echo.take());
         load.rate = self.rate_load(load.rate.take())?;
+        if let Some(bulk) = &mut load.bulk {
+            self.override_bulk(bulk);
+        }
         if self.warmup.is_some() {
             matrix.warmup_echoes = self.warmup;
         }
         Ok(())
+    }
+
+    fn override_bulk(&self, bulk: &mut BulkLoad) {
+        set(&mut bulk.bytes_per_connection, self.bulk_bytes);
+        set(&mut bulk.direction, self.bulk_direction);
+        set(&mut bulk.slow_readers_percent, self.slow_readers);
+        set(&mut bulk.slow_bytes_per_s, self.slow_bytes_per_s);
+        set(&mut bulk.timeout_ms, self.bulk_timeout.map(millis));
+        if let Some(duration) = self.bulk_duration {
+            bulk.duration_ms = (!duration.is_zero()).then(|| millis(duration));
+        }
     }
 
     /// The load of `client`; without a profile, the original's.
@@ -229,6 +272,9 @@ impl LoadArgs {
         if !self.echo.unwrap_or(of_profile(|load| load.echo.is_some())) {
             idle(&self.echo_flags(), "--echo");
         }
+        if !of_profile(|load| load.bulk.is_some()) {
+            idle(&self.bulk_flags(), "a profile that has bulk transfers");
+        }
         let rates = self.loads(profile)?.into_iter().find_map(|load| load.rate);
         if let (Some(rate), false, true) = (rates, has_rate, self.rate_per_connection.is_none()) {
             let all = match rate.limit_per_s {
@@ -288,6 +334,17 @@ impl LoadArgs {
             ("--echo-limit", self.echo_limit.is_some()),
             ("--echo-timeout", self.echo_timeout.is_some()),
             ("--warmup", self.warmup.is_some()),
+        ]
+    }
+
+    fn bulk_flags(&self) -> [(&'static str, bool); 6] {
+        [
+            ("--bulk-bytes", self.bulk_bytes.is_some()),
+            ("--bulk-direction", self.bulk_direction.is_some()),
+            ("--slow-readers", self.slow_readers.is_some()),
+            ("--slow-bytes-per-s", self.slow_bytes_per_s.is_some()),
+            ("--bulk-duration", self.bulk_duration.is_some()),
+            ("--bulk-timeout", self.bulk_timeout.is_some()),
         ]
     }
 
@@ -410,6 +467,42 @@ mod tests {
         assert_eq!((&loads[0].echo, &loads[0].rate), (&None, &None));
         let error = args("-c 1,2").single(None).unwrap_err().to_string();
         assert!(error.starts_with("2 loads for one client"), "{error}");
+    }
+
+    #[test]
+    fn flags_for_transfers_change_those_of_the_profile_and_make_none() {
+        let mut profile = Profile::client();
+        let flags = args(
+            "-b 4 --echo=false --bulk-bytes 8 --bulk-direction down --slow-readers 5 \
+             --slow-bytes-per-s 6 --bulk-duration 7s --bulk-timeout 9s",
+        );
+        assert_eq!(flags.loads(&profile).unwrap()[0].bulk, None);
+        let notes = flags.notes(Some(&profile)).unwrap();
+        assert!(
+            notes[0].ends_with("without a profile that has bulk transfers"),
+            "{notes:?}"
+        );
+        let of_profile = BulkLoad {
+            bytes_per_connection: 1,
+            direction: Direction::Both,
+            slow_readers_percent: 0,
+            slow_bytes_per_s: 0,
+            duration_ms: None,
+            timeout_ms: 1,
+        };
+        profile.matrices[0].load.bulk = Some(of_profile);
+        profile.matrices[0].load.transport = wsbench_schema::Transport::Stream;
+        let expected = BulkLoad {
+            bytes_per_connection: 8,
+            direction: Direction::Down,
+            slow_readers_percent: 5,
+            slow_bytes_per_s: 6,
+            duration_ms: Some(7000),
+            timeout_ms: 9000,
+        };
+        let loads = flags.loads(&profile).unwrap();
+        assert_eq!(loads[0].bulk, Some(expected));
+        assert!(parse("--bulk-direction sideways").is_err());
     }
 
     #[test]

@@ -5,7 +5,7 @@ use crate::commands::report;
 use crate::profile::Profile;
 use crate::progress::note;
 use crate::root::Root;
-use crate::run::options::OptionArgs;
+use crate::run::options::{OptionArgs, Options};
 use crate::run::ramp;
 use crate::run::resume;
 use crate::run::session::{self, Around};
@@ -93,7 +93,8 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         profile: name.to_owned(),
         loads,
         loads_are_said,
-        of_profile: (profile.rounds, profile.sample_interval),
+        of_profile: Options::of_profile(&profile),
+        profile_rounds: profile.rounds,
         rounds: args.rounds,
         sample_interval: args.load.sample_interval,
         seed: args.seed,

@@ -78,7 +78,7 @@ fn setting(
 
 /// The soft limit is raised by the run itself, so the hard one counts.
 fn nofile(found: &Limits, demand: &Demand, side: Side, processes: u64) -> Check {
-    let needed = demand.connections.div_ceil(processes.max(1)) + FILES_BESIDES;
+    let needed = files(demand, side, processes);
     let name = "open files a process (hard limit)";
     let check = Check::new(name, side, count(found.nofile_hard), Amount::Count(needed));
     match found.nofile_hard {
@@ -87,10 +87,19 @@ fn nofile(found: &Limits, demand: &Demand, side: Side, processes: u64) -> Check 
     }
 }
 
+/// That one of so many processes of a side has open.
+fn files(demand: &Demand, side: Side, processes: u64) -> u64 {
+    let each = match side {
+        Side::Server => demand.descriptors,
+        Side::Client | Side::Both | Side::Machine => 1,
+    };
+    demand.connections.div_ceil(processes.max(1)) * each + FILES_BESIDES
+}
+
 /// Of the side whose processes hold more.
 fn files_of_a_process(demand: &Demand) -> u64 {
-    let fewest = demand.client_processes.min(demand.server_processes);
-    demand.connections.div_ceil(fewest.max(1)) + FILES_BESIDES
+    let client = files(demand, Side::Client, demand.client_processes);
+    client.max(files(demand, Side::Server, demand.server_processes))
 }
 
 fn nofile_soft(found: &Limits, demand: &Demand) -> Check {
@@ -175,8 +184,9 @@ fn one_process(found: &Limits, demand: &Demand) -> Option<Check> {
 
 fn file_max(found: &Limits, demand: &Demand) -> Check {
     let processes = demand.client_processes + demand.server_processes;
-    let needed =
-        2 * demand.connections + processes * FILES_BESIDES + found.files_open.unwrap_or_default();
+    let needed = (1 + demand.descriptors) * demand.connections
+        + processes * FILES_BESIDES
+        + found.files_open.unwrap_or_default();
     let name = "open files of the machine";
     setting(
         name,
@@ -366,6 +376,7 @@ mod tests {
             connections: 1_000_000,
             client_processes: 1,
             server_processes: 1,
+            descriptors: 1,
             ports: 10,
             dials: 2_000,
             in_flight: 10_000,
@@ -556,7 +567,7 @@ mod tests {
             ..crate::run::testing::load()
         };
         let each_most = processes::each_most(Some(150));
-        let auto = Processes::of(1_500, Count::Auto, Count::Auto, each_most);
+        let auto = Processes::of(1_500, Count::Auto, Count::Auto, each_most, 1);
         let demand = Demand::of(&load, 10, auto);
         assert_eq!((demand.client_processes, demand.server_processes), (1, 1));
         let check = nofile(&large(), &demand, Side::Client, 1);

@@ -26,6 +26,8 @@ pub struct Demand {
     pub client_processes: u64,
     /// Server processes that share them.
     pub server_processes: u64,
+    /// Files that a connection takes in a server process, at most.
+    pub descriptors: u64,
     /// Ports of each server process.
     pub ports: u64,
     /// Dials in flight at once.
@@ -37,7 +39,7 @@ pub struct Demand {
 }
 
 impl Demand {
-    /// Of a load that so many processes share.
+    /// Of a load that so many processes share; of servers that have one file for a connection.
     pub fn of(load: &Load, ports: u16, processes: Processes) -> Self {
         let connections = u64::from(load.connections);
         let in_echo = load.echo.as_ref().map_or(0, |echo| match echo.concurrency {
@@ -64,10 +66,20 @@ impl Demand {
             connections,
             client_processes: processes.client.into(),
             server_processes: processes.server.into(),
+            descriptors: 1,
             ports: ports.into(),
             dials: load.dial.concurrency.into(),
             in_flight: in_echo.max(in_rate),
             payload_bytes: load.payload_bytes.into(),
+        }
+    }
+
+    /// The same of servers that have so many.
+    pub fn with_descriptors(self, descriptors: u32) -> Self {
+        let descriptors = descriptors.into();
+        Self {
+            descriptors,
+            ..self
         }
     }
 

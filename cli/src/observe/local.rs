@@ -37,6 +37,13 @@ impl LocalObserver {
     }
 }
 
+impl LocalObserver {
+    /// The processes as the last edge found them.
+    pub fn pids(&self) -> Vec<u32> {
+        self.tree.pids()
+    }
+}
+
 impl Observer for LocalObserver {
     fn begin(&mut self, phase: Phase) -> anyhow::Result<Edge> {
         self.order.begin(phase)?;

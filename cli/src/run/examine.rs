@@ -47,6 +47,11 @@ impl Admission {
         }
     }
 
+    /// Whether it is timed, verified or not.
+    pub fn is_measured(&self) -> bool {
+        !matches!(self, Self::Refused { .. })
+    }
+
     /// Whether there is no program that would be timed.
     pub fn is_unbuilt(&self) -> bool {
         matches!(self, Self::Refused { stage: UNBUILT, .. })

@@ -144,6 +144,7 @@ mod tests {
             connections: 1_000_000,
             client_processes: 51,
             server_processes: 51,
+            descriptors: 1,
             ports: 10,
             dials: 2_000,
             in_flight: 10_000,

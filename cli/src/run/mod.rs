@@ -22,6 +22,7 @@ pub mod room;
 pub mod session;
 pub mod setup;
 pub mod standalone;
+pub mod syscalls;
 #[cfg(test)]
 pub mod testing;
 pub mod trial;

@@ -2,7 +2,9 @@
 //! the run's plan and in each record.
 
 use crate::args::units::boolean;
+use crate::profile::Profile;
 use crate::run::processes::{Count, Processes};
+use crate::subject::Subject;
 use anyhow::{Context as _, bail};
 use std::collections::BTreeMap;
 use std::str::FromStr;
@@ -37,6 +39,16 @@ pub struct OptionArgs {
     /// Connections above which a subject is first looked at with a few [default: 50000]
     #[arg(long, hide = true, value_name = "COUNT")]
     pub pilot_above: Option<u32>,
+    /// Buffer of a relay or transfer server for each direction of a connection
+    /// [default: the server's own]
+    #[arg(long, value_name = "BYTES", help_heading = "Server",
+          value_parser = clap::value_parser!(u32).range(1..))]
+    pub buffer: Option<u32>,
+    /// Count the server's system calls, in a pass that is not timed [default: the profile's]
+    #[arg(long, value_name = "BOOL", help_heading = "Server",
+          num_args = 0..=1, require_equals = true, default_missing_value = "true",
+          value_parser = boolean)]
+    pub syscalls: Option<bool>,
     /// Measure servers that fail verification too; their rows are marked
     #[arg(long, help_heading = "Server")]
     pub unverified: bool,
@@ -63,6 +75,13 @@ pub struct Options {
     pub pilot_above: u32,
     /// Whether servers set TCP_NODELAY.
     pub nodelay: bool,
+    /// `--buffer` for the server, if given.
+    pub buffer_bytes: Option<u32>,
+    /// Whether system calls are counted.
+    pub syscalls: bool,
+    /// Files that a connection takes in a server process, at most. All subjects of a run
+    /// are as many processes. Not known before the run begins.
+    pub descriptors: u32,
     /// Whether servers that fail verification are measured.
     pub unverified: bool,
     /// Between readings of the series.
@@ -81,8 +100,22 @@ impl Options {
             each_most: None,
             pilot_above: PILOT_ABOVE,
             nodelay: true,
+            buffer_bytes: None,
+            syscalls: false,
+            descriptors: 1,
             unverified: false,
             sample_interval,
+        }
+    }
+}
+
+impl Options {
+    /// Of a run of this profile for which the user said nothing.
+    pub fn of_profile(profile: &Profile) -> Self {
+        Self {
+            buffer_bytes: profile.buffer_bytes,
+            syscalls: profile.syscalls,
+            ..Self::new(profile.sample_interval)
         }
     }
 }
@@ -99,6 +132,9 @@ impl OptionArgs {
             each_most: base.each_most,
             pilot_above: self.pilot_above.unwrap_or(base.pilot_above),
             nodelay: self.nodelay.unwrap_or(base.nodelay),
+            buffer_bytes: self.buffer.or(base.buffer_bytes),
+            syscalls: self.syscalls.unwrap_or(base.syscalls),
+            descriptors: base.descriptors,
             unverified: self.unverified || base.unverified,
             sample_interval: base.sample_interval,
         }
@@ -107,15 +143,31 @@ impl OptionArgs {
 
 /// Fewer connections are no matter for any machine.
 const PILOT_ABOVE: u32 = 50_000;
-/// Name of the setting.
+/// Names of settings.
 const EACH_MOST: &str = "process_connections_count";
+const BUFFER: &str = "buffer_bytes";
+const SYSCALLS: &str = "syscalls";
+const DESCRIPTORS: &str = "descriptors_count";
 
 impl Options {
     /// How many processes carry so many connections.
     pub fn processes(&self, connections: u32) -> Processes {
         let each_most = self.each_most.unwrap_or(u32::MAX);
         let (client, server) = (self.client_processes, self.server_processes);
-        Processes::of(connections, client, server, each_most)
+        Processes::of(connections, client, server, each_most, self.descriptors)
+    }
+
+    /// `--buffer` for the servers that know it.
+    pub fn buffer_args(&self, subject: &Subject) -> Vec<String> {
+        let is_asked = self.buffer_bytes.filter(|_| subject.takes_buffer());
+        let args = is_asked.map(|bytes| ["--buffer".to_owned(), bytes.to_string()]);
+        args.into_iter().flatten().collect()
+    }
+
+    /// How many origins stand behind a relay with so many connections.
+    pub fn origins(&self, connections: u32) -> u32 {
+        let each_most = self.each_most.unwrap_or(u32::MAX);
+        Processes::of(connections, Count::Auto, Count::Auto, each_most, 1).client
     }
 
     /// As they are kept.
@@ -129,6 +181,16 @@ impl Options {
             set(EACH_MOST, each_most.to_string());
         }
         set("nodelay", self.nodelay.to_string());
+        // Those that say something of the TCP suites only stand in their plans only.
+        if let Some(bytes) = self.buffer_bytes {
+            set(BUFFER, bytes.to_string());
+        }
+        if self.syscalls {
+            set(SYSCALLS, "true".into());
+        }
+        if self.descriptors != 1 {
+            set(DESCRIPTORS, self.descriptors.to_string());
+        }
         set("unverified", self.unverified.to_string());
         set(
             "sample_interval_ms",
@@ -154,15 +216,23 @@ impl Options {
             ports: setting(plan, "ports_count")?,
             server_processes: setting(plan, "server_processes")?,
             client_processes: setting(plan, "client_processes")?,
-            each_most: match plan.settings.contains_key(EACH_MOST) {
-                true => Some(setting(plan, EACH_MOST)?),
-                false => None,
-            },
+            each_most: some_setting(plan, EACH_MOST)?,
             pilot_above: PILOT_ABOVE,
             nodelay: setting(plan, "nodelay")?,
+            buffer_bytes: some_setting(plan, BUFFER)?,
+            syscalls: some_setting(plan, SYSCALLS)?.unwrap_or(false),
+            descriptors: some_setting(plan, DESCRIPTORS)?.unwrap_or(1),
             unverified: setting(plan, "unverified")?,
             sample_interval: Duration::from_millis(setting(plan, "sample_interval_ms")?),
         })
+    }
+}
+
+/// One that not every plan has.
+fn some_setting<T: FromStr>(plan: &RunPlan, name: &str) -> anyhow::Result<Option<T>> {
+    match plan.settings.contains_key(name) {
+        true => setting(plan, name).map(Some),
+        false => Ok(None),
     }
 }
 
@@ -189,6 +259,9 @@ mod tests {
             client_processes: Count::Fixed(5),
             each_most: Some(19_800),
             nodelay: false,
+            buffer_bytes: Some(4096),
+            syscalls: true,
+            descriptors: 6,
             unverified: true,
             ..Options::new(Duration::from_millis(250))
         };

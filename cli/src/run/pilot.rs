@@ -4,9 +4,8 @@
 
 use crate::driver::{Clients, Halt, Patience, client_command};
 use crate::run::footprint::Footprint;
-use crate::run::trial::{Bench, HOST, remove_empty};
+use crate::run::trial::{Bench, HOST, Stand, remove_empty};
 use crate::run::verdict;
-use crate::server::Server;
 use crate::subject::Subject;
 use anyhow::anyhow;
 use std::cell::RefCell;
@@ -74,14 +73,14 @@ fn look(bench: &Bench<'_>, subject: &Subject, load: &Load) -> anyhow::Result<Opt
     let log = |extension: &str| bench.logs.join(format!("{}.{extension}", subject.name));
     let server_log = log("pilot.log");
     let connections = CONNECTIONS.iter().sum();
-    let server = Server::start(bench.server(subject, 1, connections, server_log.clone())?)?;
+    let stand = Stand::start(bench, subject, 1, connections, server_log, |_| ())?;
     let target = Target {
         host: HOST.into(),
-        ports: server.ports(),
+        ports: stand.ports(),
         path: Target::DEFAULT_PATH.into(),
     };
     let client_log = log("pilot.client.log");
-    let mut tree = Tree::of(server.pid())?;
+    let mut tree = Tree::of_all(&stand.servers.pids())?;
     let mut clients = Vec::new();
     let mut edges = [tree.edge()?; 3];
     for (step, connections) in CONNECTIONS.into_iter().enumerate() {
@@ -95,8 +94,7 @@ fn look(bench: &Bench<'_>, subject: &Subject, load: &Load) -> anyhow::Result<Opt
     let pids: Vec<u32> = clients.iter().flat_map(Clients::pids).collect();
     let client_bytes = Tree::of_all(&pids)?.edge()?.rss_bytes / pids.len() as u64;
     clients.into_iter().for_each(Clients::stop);
-    server.stop()?;
-    remove_empty(&server_log);
+    stand.stop()?;
     remove_empty(&client_log);
     Ok(Some(footprint(edges, client_bytes)))
 }

@@ -33,17 +33,24 @@ pub fn each_most(nofile_hard: Option<u64>) -> u32 {
 }
 
 impl Processes {
-    /// For so many connections, of which a process can hold `each_most`.
-    pub fn of(connections: u32, client: Count, server: Count, each_most: u32) -> Self {
-        let side = |count| match count {
+    /// For so many connections, of which a client process can hold `each_most`, and a
+    /// server process as many as have `descriptors` files each.
+    pub fn of(
+        connections: u32,
+        client: Count,
+        server: Count,
+        each_most: u32,
+        descriptors: u32,
+    ) -> Self {
+        let side = |count, each_most| match count {
             // Where not even one connection fits, more processes do not help.
             Count::Auto if each_most == 0 => 1,
             Count::Auto => connections.div_ceil(each_most).max(1),
             Count::Fixed(count) => count,
         };
         Self {
-            client: side(client),
-            server: side(server),
+            client: side(client, each_most),
+            server: side(server, each_most / descriptors),
         }
     }
 
@@ -53,7 +60,12 @@ impl Processes {
     }
 
     /// Refuses counts with which a process would have to hold more than it can.
-    pub fn check(self, connections: u32, nofile_hard: Option<u64>) -> anyhow::Result<()> {
+    pub fn check(
+        self,
+        connections: u32,
+        descriptors: u32,
+        nofile_hard: Option<u64>,
+    ) -> anyhow::Result<()> {
         let each_most = each_most(nofile_hard);
         let held = counted(connections.into(), "connection");
         if let (0, Some(hard)) = (each_most, nofile_hard) {
@@ -64,10 +76,13 @@ impl Processes {
                 files_remedy(u64::from(connections) + FILES_BESIDES)
             );
         }
-        for (side, count) in [("client", self.client), ("server", self.server)] {
+        for (side, count, each_most) in [
+            ("client", self.client, each_most),
+            ("server", self.server, each_most / descriptors),
+        ] {
             let each = connections.div_ceil(count.max(1));
             if each > each_most {
-                let least = connections.div_ceil(each_most);
+                let least = connections.div_ceil(each_most.max(1));
                 let processes = counted(count.into(), &format!("{side} process"));
                 bail!(
                     "cannot hold {held} in {processes}: each can open {each_most} (use --{side}-processes {least} or more, or auto)"
@@ -124,7 +139,7 @@ mod tests {
 
     #[test]
     fn one_process_a_side_is_enough_until_its_files_are_not() {
-        let auto = |connections| Processes::of(connections, Count::Auto, Count::Auto, 19_800);
+        let auto = |connections| Processes::of(connections, Count::Auto, Count::Auto, 19_800, 1);
         let both = |count| Processes {
             client: count,
             server: count,
@@ -135,7 +150,7 @@ mod tests {
         assert_eq!(auto(19_800), both(1));
         assert_eq!(auto(19_801), both(2));
         assert_eq!(auto(1_000_000), both(51));
-        let fixed = Processes::of(10, Count::Fixed(3), Count::Fixed(2), 19_800);
+        let fixed = Processes::of(10, Count::Fixed(3), Count::Fixed(2), 19_800, 1);
         assert_eq!(fixed.to_string(), "3 x 2 processes");
     }
 
@@ -156,8 +171,8 @@ mod tests {
             server: 2,
         };
         let hard = Some(20_000);
-        counts.check(30_000, hard).unwrap();
-        let error = counts.check(100_000, hard).unwrap_err().to_string();
+        counts.check(30_000, 1, hard).unwrap();
+        let error = counts.check(100_000, 1, hard).unwrap_err().to_string();
         assert_eq!(
             error,
             "cannot hold 100000 connections in 2 server processes: each can open 19800 \
@@ -168,7 +183,7 @@ mod tests {
     #[test]
     fn a_limit_below_what_any_process_needs_is_not_solved_by_more_processes() {
         let hard = Some(150);
-        let counts = Processes::of(1_500, Count::Auto, Count::Auto, each_most(hard));
+        let counts = Processes::of(1_500, Count::Auto, Count::Auto, each_most(hard), 1);
         assert!(!counts.are_several());
         for counts in [
             counts,
@@ -177,13 +192,13 @@ mod tests {
                 server: 1_500,
             },
         ] {
-            let error = counts.check(1_500, hard).unwrap_err().to_string();
+            let error = counts.check(1_500, 1, hard).unwrap_err().to_string();
             let expected = "cannot hold 1500 connections: the nofile hard limit of 150 is below \
                             the 201 files that a process with one connection needs (run: ulimit -n \
                             1870 ";
             assert!(error.starts_with(expected), "{error}");
         }
-        counts.check(1, Some(201)).unwrap();
+        counts.check(1, 1, Some(201)).unwrap();
     }
 
     #[test]

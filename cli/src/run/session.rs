@@ -18,6 +18,7 @@ use crate::run::processes;
 use crate::run::ramp;
 use crate::run::room;
 use crate::run::setup::{Request, Setup};
+use crate::run::syscalls;
 use crate::run::trial::{self, Bench, Job};
 use crate::run::verdict;
 use crate::runfile::RunFile;
@@ -51,8 +52,9 @@ fn refuse_what_cannot_be_held(
         return Ok(());
     };
     let processes = options.processes(load.connections);
-    processes.check(load.connections, found.nofile_hard)?;
+    processes.check(load.connections, options.descriptors, found.nofile_hard)?;
     let demand = Demand::of(load, options.ports, processes);
+    let demand = demand.with_descriptors(options.descriptors);
     doctor::refuse(&doctor::limits(found, &demand), &demand)?;
     // Too little to share is better said now than once for every trial.
     for load in loads {
@@ -362,6 +364,7 @@ fn measure(
             return Ok(false);
         }
     }
+    let counts = setup.options.syscalls && can_count();
     let width = plan.subjects.iter().map(String::len).max().unwrap_or(0);
     for trial in todo {
         if interrupt.pressed() {
@@ -388,7 +391,7 @@ fn measure(
                 None => return Ok(false),
             },
         };
-        let job = Job {
+        let mut job = Job {
             subject,
             version,
             loads,
@@ -398,7 +401,15 @@ fn measure(
             title: title_of(loads),
             titles: loads.chunks(1).map(title_of).collect(),
             admission,
+            counted: BTreeMap::new(),
+            is_counting: false,
         };
+        if counts && trial.round == 1 && loads.len() == 1 && job.admission.is_measured() {
+            match trial::count_syscalls(&bench, &job)? {
+                Some(counted) => job.counted = counted,
+                None => return Ok(false),
+            }
+        }
         let tell = |title: &str, record: &TrialRecord| {
             say(format_args!("{title}  {}", result(record)));
         };
@@ -407,6 +418,15 @@ fn measure(
         }
     }
     Ok(true)
+}
+
+/// Whether system calls can be counted; if not, why, once.
+fn can_count() -> bool {
+    let checked = syscalls::check();
+    if let Err(reason) = &checked {
+        note(format_args!("system calls are not counted: {reason:#}"));
+    }
+    checked.is_ok()
 }
 
 /// What distinguishes one load of a run, or one ramp, from another.

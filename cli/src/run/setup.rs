@@ -30,8 +30,10 @@ pub struct Request {
     /// Whether any flag says something about the load, so that a resumed run
     /// must agree with it.
     pub loads_are_said: bool,
-    /// Rounds and sampling interval of the profile.
-    pub of_profile: (u32, Duration),
+    /// Options that the profile decides where the user says nothing.
+    pub of_profile: Options,
+    /// Trials of each subject under each load, of the profile.
+    pub profile_rounds: u32,
     /// Those that the user said.
     pub rounds: Option<u32>,
     /// See `rounds`.
@@ -77,7 +79,7 @@ impl Setup {
         };
         let (options, names) = match &saved {
             Some((plan, _)) => (Options::of(plan)?, &plan.subjects),
-            None => (Options::new(request.of_profile.1), &request.names),
+            None => (request.of_profile.clone(), &request.names),
         };
         let mut options = request.options.over(options);
         if let Some(interval) = request.sample_interval {
@@ -136,6 +138,8 @@ impl Setup {
     /// here. A resumed run keeps the number that it began with.
     pub fn hold(&mut self, each_most: u32) {
         self.options.each_most.get_or_insert(each_most);
+        let descriptors = self.subjects.iter().map(|subject| subject.descriptors);
+        self.options.descriptors = descriptors.max().unwrap_or(1);
         self.plan.settings.extend(self.options.settings());
     }
 
@@ -231,7 +235,7 @@ fn planned(
         run: saved.map_or_else(|| id::new_run(now), |plan| plan.run.clone()),
         started_unix_s: saved.map_or(now.unix_s, |plan| plan.started_unix_s),
         seed: seed.unwrap_or_else(id::new_seed),
-        rounds: rounds.unwrap_or(request.of_profile.0),
+        rounds: rounds.unwrap_or(request.profile_rounds),
         subjects: subjects
             .iter()
             .map(|subject| subject.name.clone())
@@ -291,7 +295,8 @@ mod tests {
             profile: "default".into(),
             loads: vec![load()],
             loads_are_said: false,
-            of_profile: (2, Duration::from_secs(1)),
+            of_profile: Options::new(Duration::from_secs(1)),
+            profile_rounds: 2,
             rounds: None,
             sample_interval: None,
             seed: None,
@@ -304,7 +309,8 @@ mod tests {
         Request {
             resume: Some(resume::LATEST.into()),
             // Those of the default profile: the saved run's own stand.
-            of_profile: (9, Duration::from_secs(9)),
+            of_profile: Options::new(Duration::from_secs(9)),
+            profile_rounds: 9,
             loads: Vec::new(),
             ..request()
         }

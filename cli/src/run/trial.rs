@@ -2,7 +2,10 @@
 //! from outside. Whatever goes wrong with the subject becomes the
 //! trial's result; everything that was started is stopped and reaped.
 
+mod counted;
+mod origin;
 mod phases;
+mod stand;
 
 use crate::doctor::{Demand, Limits};
 use crate::driver::{Clients, Patience, client_command};
@@ -20,10 +23,12 @@ use crate::run::pilot::Pilots;
 use crate::run::processes::{Count, Processes};
 use crate::run::setup;
 use crate::run::verdict;
-use crate::server::{ServerSpec, Servers, StopReport, numbered};
+use crate::server::{ServerSpec, StopReport, numbered};
 use crate::subject::Subject;
 use anyhow::Context as _;
+pub use counted::count as count_syscalls;
 use phases::{Guard, Phases};
+pub use stand::Stand;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -84,10 +89,14 @@ impl Bench<'_> {
             folder: subject.folder.clone(),
             host: HOST.into(),
             ports: ports::free_ports(count, HOST)?,
-            cpus: self.cpus.server.clone(),
+            cpus: match subject.is_direct() {
+                // Where the origin stands behind a relay.
+                true => self.cpus.client.clone(),
+                false => self.cpus.server.clone(),
+            },
             nodelay: self.options.nodelay,
             max_message: None,
-            extra_args: Vec::new(),
+            extra_args: self.options.buffer_args(subject),
             log,
             start_timeout: START_TIMEOUT,
             connections,
@@ -96,6 +105,7 @@ impl Bench<'_> {
 }
 
 /// One trial to make.
+#[derive(Clone)]
 pub struct Job<'a> {
     /// Who is measured.
     pub subject: &'a Subject,
@@ -115,6 +125,10 @@ pub struct Job<'a> {
     pub titles: Vec<String>,
     /// Whether it may be timed.
     pub admission: Admission,
+    /// What the pass in which nothing is timed has counted of the only load.
+    pub counted: BTreeMap<String, u64>,
+    /// Whether this is that pass.
+    pub is_counting: bool,
 }
 
 /// Why a trial was not measured to its end.
@@ -278,7 +292,7 @@ fn blank(bench: &Bench<'_>, job: &Job<'_>) -> TrialRecord {
         load: job.first().clone(),
         load_hash: job.first().hash(),
         outcome: Outcome::Completed,
-        metrics: BTreeMap::new(),
+        metrics: job.counted.clone(),
         histograms: BTreeMap::new(),
         series: BTreeMap::new(),
         marks: BTreeMap::new(),
@@ -300,23 +314,17 @@ fn measure(bench: &Bench<'_>, job: &Job<'_>, steps: &mut Steps) -> Result<(), St
     File::create(&log)
         .with_context(|| format!("cannot write the log {}", log.display()))
         .map_err(Stop::Broken)?;
-    let spec = bench.server(job.subject, processes.server, connections, log.clone());
-    let spec = spec.map_err(|error| Stop::error(stage, &error))?;
     let settings = &mut steps.current.settings;
-    settings.insert("ports".into(), spec.ports.to_string());
-    let servers = Servers::start(&spec, processes.server);
-    let mut servers = servers.map_err(|error| Stop::error(stage, &error))?;
-    let result = load(bench, job, &mut servers, processes, steps);
-    let count = servers.count();
-    match servers.stop() {
+    let told = |spec: &ServerSpec| _ = settings.insert("ports".into(), spec.ports.to_string());
+    let stand = Stand::start(bench, job.subject, processes.server, connections, log, told);
+    let mut stand = stand.map_err(|error| Stop::error(stage, &error))?;
+    let result = load(bench, job, &mut stand, processes, steps);
+    match stand.stop() {
         Ok(reports) => tell_killed(&job.title, &reports),
         Err(error) => note(format_args!(
             "{}: cannot stop the server: {error:#}",
             job.title
         )),
-    }
-    for index in 0..count {
-        remove_empty(&numbered(&log, index, count));
     }
     result
 }
@@ -338,6 +346,7 @@ fn fitting(bench: &Bench<'_>, job: &Job<'_>, wanted: Processes) -> Result<Proces
         processes.server = processes.server.max(least);
     }
     let demand = Demand::of(job.largest(), bench.options.ports, processes);
+    let demand = demand.with_descriptors(bench.options.descriptors);
     let peak = footprint.peak(&demand);
     let memory = bench.machine.memory_bytes;
     note(format_args!(
@@ -371,14 +380,15 @@ fn tell_killed(title: &str, reports: &[StopReport]) {
 fn load(
     bench: &Bench<'_>,
     job: &Job<'_>,
-    servers: &mut Servers,
+    stand: &mut Stand,
     processes: Processes,
     steps: &mut Steps,
 ) -> Result<(), Stop> {
     let first = Phase::Connect.name();
     let broken = |error: anyhow::Error| Stop::error(first, &error);
     let interval = bench.options.sample_interval;
-    let observer = LocalObserver::new(servers.pids(), bench.cpus.server.clone(), interval);
+    let pids = stand.servers.pids();
+    let observer = LocalObserver::new(pids, bench.cpus.server.clone(), interval);
     let mut observer = observer.map_err(broken)?;
     let log = log(bench, &steps.current, "client.log");
     let logs: Vec<PathBuf> = (0..processes.client)
@@ -391,7 +401,7 @@ fn load(
     let mut trial = Phases {
         bench,
         job,
-        servers,
+        stand,
         observer: &mut observer,
         clients,
         steps,

@@ -55,6 +55,13 @@ pub struct ServerSpec {
 }
 
 impl ServerSpec {
+    /// The same with `--upstream` of the contract: for a relay, where it connects to.
+    pub fn with_upstream(mut self, ports: PortRange) -> Self {
+        let upstream = format!("{}:{ports}", self.host);
+        self.extra_args.extend(["--upstream".into(), upstream]);
+        self
+    }
+
     /// The whole command line of the contract.
     fn command_line(&self) -> Vec<OsString> {
         let mut line = self.argv.clone();

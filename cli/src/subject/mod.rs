@@ -92,6 +92,12 @@ impl Subject {
         self.role.as_deref() == Some(Self::DIRECT)
     }
 
+    /// Whether it has the flag `--buffer` of the TCP suites. Servers in other languages,
+    /// HAProxy among them, have settings of their own.
+    pub fn takes_buffer(&self) -> bool {
+        !self.suite.is_websocket() && matches!(self.kind, Kind::Rust(_))
+    }
+
     /// The program and its first arguments; the flags of the contract come
     /// behind. To be run in [`Subject::folder`]. Nothing is built here.
     ///

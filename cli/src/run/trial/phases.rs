@@ -1,13 +1,14 @@
 //! The phases of one trial: ready, edge, go, done, edge, recorded.
 
-use super::{Bench, HOST, Job, Steps, Stop};
+use super::origin::Origin;
+use super::{Bench, HOST, Job, Stand, Steps, Stop};
 use crate::driver::{Clients, Halt, Rest};
 use crate::machine;
 use crate::observe::{LocalObserver, Observer};
 use crate::progress::{Meter, note};
 use crate::run::footprint;
+use crate::run::syscalls::Counter;
 use crate::run::verdict;
-use crate::server::Servers;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 use wsbench_schema::{Load, Phase, PhaseReport, Target, metric};
@@ -22,7 +23,7 @@ const LOOK: Duration = Duration::from_millis(250);
 pub struct Phases<'a> {
     pub bench: &'a Bench<'a>,
     pub job: &'a Job<'a>,
-    pub servers: &'a mut Servers,
+    pub stand: &'a mut Stand,
     pub observer: &'a mut LocalObserver,
     pub clients: Clients,
     pub steps: &'a mut Steps,
@@ -52,7 +53,7 @@ impl Phases<'_> {
     fn prepare(&mut self) -> Result<(), Stop> {
         let target = Target {
             host: HOST.into(),
-            ports: self.servers.ports(),
+            ports: self.stand.ports(),
             path: Target::DEFAULT_PATH.into(),
         };
         let (shares, last) = (
@@ -68,7 +69,7 @@ impl Phases<'_> {
         let mut last = Phase::Connect;
         loop {
             let next = {
-                let mut watch = watch(self.bench, self.servers, &mut self.guard);
+                let mut watch = watch(self.bench, self.stand, &mut self.guard);
                 self.clients.next_phase(&mut watch)
             };
             match self.settle(last, next)? {
@@ -84,14 +85,21 @@ impl Phases<'_> {
     fn one(&mut self, phase: Phase) -> Result<(), Stop> {
         let begin = self.observer.begin(phase);
         let mut begin = begin.map_err(|error| self.unobserved(phase, &error))?;
+        if let Some(origin) = &mut self.stand.origin {
+            let began = origin.begin();
+            began.map_err(|error| self.unobserved(phase, &error))?;
+        }
+        let counter = self.counter(phase)?;
         let title = format!("{}  {phase}", self.steps.title());
         let mut meter = Meter::new(title);
         let done = {
-            let mut watch = watch(self.bench, self.servers, &mut self.guard);
+            let mut watch = watch(self.bench, self.stand, &mut self.guard);
             self.clients
                 .go(phase, &mut watch, &mut |progress| meter.update(progress))
         };
         let end = self.observer.end(phase);
+        let origin = self.stand.origin.as_mut().map(Origin::end);
+        let syscalls = counter.map(Counter::finish).transpose();
         // Until clients in step begin, nothing moves.
         begin.at_ns = begin
             .at_ns
@@ -103,14 +111,30 @@ impl Phases<'_> {
                 return Err(self.given_up(phase, halt));
             }
         };
-        let count = |name: &str| report.metrics.get(name).copied();
-        meter.finish(count(metric::SUCCEEDED), count(metric::FAILED).unwrap_or(0));
+        let count_of = |name: &str| report.metrics.get(name).copied();
+        let failed = count_of(metric::FAILED).unwrap_or(0);
+        meter.finish(count_of(metric::SUCCEEDED), failed);
         // A dead server has no edge; that it died is the better reason.
         self.alive(phase)
             .map_err(|stop| and(stop, &counts(phase, &report)))?;
         let (end, samples) = end.map_err(|error| self.unobserved(phase, &error))?;
-        self.steps.current.add_server(phase, &begin, &end, &samples);
+        let origin_cpu_ns = origin.transpose();
+        let origin_cpu_ns = origin_cpu_ns.map_err(|error| self.unobserved(phase, &error))?;
         let record = &mut self.steps.current;
+        record.add_server(phase, &begin, &end, &samples);
+        if let Some(count) = syscalls.map_err(|error| Stop::error(phase.name(), &error))? {
+            let bytes = [metric::SENT_BYTES, metric::RECEIVED_BYTES].map(&count_of);
+            for (name, value) in [
+                (metric::SERVER_SYSCALLS, count),
+                (metric::SERVER_SYSCALLS_BYTES, bytes.iter().flatten().sum()),
+            ] {
+                record.metrics.insert(phase.metric(name), value);
+            }
+        }
+        if let Some(cpu_ns) = origin_cpu_ns {
+            let name = phase.metric(metric::ORIGIN_CPU);
+            record.metrics.insert(name, cpu_ns);
+        }
         record.server_processes = record.server_processes.max(end.processes);
         match verdict::nothing_succeeded(phase, &report) {
             Some(reason) => {
@@ -120,6 +144,18 @@ impl Phases<'_> {
             }
             None => Ok(()),
         }
+    }
+
+    /// In the pass for it: counts from now on, if the phase is one that is measured.
+    fn counter(&self, phase: Phase) -> Result<Option<Counter>, Stop> {
+        if !self.job.is_counting || matches!(phase, Phase::Connect | Phase::Warmup) {
+            return Ok(None);
+        }
+        let written = self.bench.logs.join("perf");
+        let counter = Counter::attach(&self.observer.pids(), written);
+        counter
+            .map(Some)
+            .map_err(|error| Stop::error(phase.name(), &error))
     }
 
     /// Of all clients together, recorded.
@@ -199,7 +235,7 @@ impl Phases<'_> {
     }
 
     fn alive(&mut self, phase: Phase) -> Result<(), Stop> {
-        match self.servers.exited() {
+        match self.stand.exited() {
             Some(exit) => Err(Stop::failed(
                 phase.name(),
                 &format!("{exit} during {phase}"),
@@ -257,12 +293,12 @@ fn few_left(phase: Phase, report: &PhaseReport, connections: u32) -> Option<Stri
 /// died so recently that the client may still tell what it saw.
 fn watch<'a>(
     bench: &'a Bench<'_>,
-    servers: &'a mut Servers,
+    stand: &'a mut Stand,
     guard: &'a mut Guard,
 ) -> impl FnMut() -> ControlFlow<()> {
     let mut died: Option<Instant> = None;
     move || {
-        if died.is_none() && servers.exited().is_some() {
+        if died.is_none() && stand.exited().is_some() {
             died = Some(Instant::now());
         }
         let give_up = died.is_some_and(|died| died.elapsed() > GRACE);
