@@ -2,7 +2,6 @@
 //! is a [`Mover`]'s; when they can, and what the ends of a stream mean, is told here.
 
 pub mod buffered;
-mod buffers;
 mod pair;
 pub mod pipes;
 mod shard;

@@ -5,6 +5,7 @@
 //! loops that drive them) lies beside; how bytes move is in the method's file.
 
 mod accept;
+mod buffers;
 mod epoll;
 mod method;
 mod options;

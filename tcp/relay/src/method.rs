@@ -1,10 +1,19 @@
 //! The methods there are. To add one: its file, its `mod` line and its entry here,
 //! and its entry of `variants` in Cargo.toml.
 
+mod adaptive;
+mod bufio;
 mod io_copy;
+mod io_copy_buffer;
+mod io_copy_direct;
+mod io_pipe;
 mod io_uring;
+mod readv_writev;
+mod realm_io;
+mod sendfile;
 mod splice;
 mod syscall;
+mod tokio_splice;
 pub mod unix_syscall;
 
 use std::io;
@@ -23,11 +32,20 @@ pub struct Method {
 }
 
 pub const METHODS: &[Method] = &[
+    io_pipe::METHOD,
     io_copy::METHOD,
+    io_copy_buffer::METHOD,
     syscall::METHOD,
+    io_copy_direct::METHOD,
     unix_syscall::METHOD,
+    bufio::METHOD,
     splice::METHOD,
+    sendfile::METHOD,
+    readv_writev::METHOD,
     io_uring::METHOD,
+    adaptive::METHOD,
+    tokio_splice::METHOD,
+    realm_io::METHOD,
 ];
 
 pub fn find(name: &str) -> Option<Method> {

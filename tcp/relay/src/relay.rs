@@ -30,6 +30,8 @@ pub struct Relay {
     pub pool_files: usize,
     /// How many connections there may be.
     pub seats: Seats,
+    /// Files for connections in all.
+    connection_files: usize,
     upstreams: Vec<SocketAddr>,
 }
 
@@ -57,6 +59,7 @@ impl Relay {
             buffer_bytes: options.buffer_bytes(),
             pool_files,
             seats: Seats::new(((files - pool_files) / 2).max(1)),
+            connection_files: files - pool_files,
             upstreams: options.upstream.0.clone(),
         })
     }
@@ -64,6 +67,11 @@ impl Relay {
     /// Where connections to the listener number `port` lead.
     pub fn upstream(&self, port: usize) -> SocketAddr {
         self.upstreams[port % self.upstreams.len()]
+    }
+
+    /// How many connections there may be, where each takes `files`.
+    pub fn connections(&self, files: usize) -> usize {
+        (self.connection_files / files).max(1)
     }
 
     /// Begins to connect. The socket does not block: it is connected once it can be

@@ -14,20 +14,27 @@ use crate::relay::{Relay, reset};
 
 /// How a method copies between two streams of tokio.
 pub trait Copy: Send + Sync + 'static {
-    /// Copies both ways until both directions ended, and hands each end of a stream on
-    /// as it comes. An error resets both.
-    fn copy(
-        &self,
-        client: &mut TcpStream,
-        upstream: &mut TcpStream,
-    ) -> impl Future<Output = io::Result<()>> + Send;
+    /// Files that a connection takes in all.
+    const FILES: usize = 2;
+
+    /// Copies both ways until both directions ended, passes each end of a stream on as
+    /// it comes, and after an error resets both: see [`close`].
+    fn copy(&self, client: TcpStream, upstream: TcpStream) -> impl Future<Output = ()> + Send;
+}
+
+/// Closes both sides of a connection that has ended, or resets both.
+pub fn close<T>(copied: &io::Result<T>, client: TcpStream, upstream: TcpStream) {
+    if copied.is_err() {
+        reset(client);
+        reset(upstream);
+    }
 }
 
 /// Serves for ever.
-pub fn run(relay: &'static Relay, copy: impl Copy) -> io::Result<()> {
+pub fn run<C: Copy>(relay: &'static Relay, copy: C) -> io::Result<()> {
     let runtime = runtime(relay.threads)?;
     let _in_runtime = runtime.enter();
-    let seats = Arc::new(Semaphore::new(relay.seats.free()));
+    let seats = Arc::new(Semaphore::new(relay.connections(C::FILES)));
     let copy = Arc::new(copy);
     let mut acceptors = Vec::new();
     for (port, listener) in relay.listeners.iter().enumerate() {
@@ -77,15 +84,10 @@ async fn accept<C: Copy>(
         };
         let copy = copy.clone();
         tokio::spawn(async move {
-            let (mut client, _seat) = (client, seat);
+            let _seat = seat;
             match connect(relay, port).await {
                 Err(_) => reset(client),
-                Ok(mut upstream) => {
-                    if copy.copy(&mut client, &mut upstream).await.is_err() {
-                        reset(client);
-                        reset(upstream);
-                    }
-                }
+                Ok(upstream) => copy.copy(client, upstream).await,
             }
         });
     }

@@ -4,7 +4,7 @@ use std::os::fd::BorrowedFd;
 
 use rustix::io::Errno;
 
-use crate::epoll::buffers::Buffers;
+use crate::buffers::Buffers;
 use crate::epoll::{Mover, Read, Written};
 
 /// The two calls.
@@ -25,6 +25,13 @@ pub struct Buffered<C> {
 pub struct Bytes {
     buffer: Vec<u8>,
     start: usize,
+}
+
+impl Bytes {
+    /// Those that have not been written.
+    pub fn as_slice(&self) -> &[u8] {
+        &self.buffer[self.start..]
+    }
 }
 
 impl<C: Calls> Buffered<C> {
@@ -60,7 +67,7 @@ impl<C: Calls> Mover for Buffered<C> {
     }
 
     fn write(&mut self, held: &mut Bytes, destination: BorrowedFd<'_>) -> Result<Written, Errno> {
-        match C::write(destination, &held.buffer[held.start..]) {
+        match C::write(destination, held.as_slice()) {
             // Less than all was taken: the socket is full.
             Ok(length) => held.start += length,
             Err(Errno::AGAIN) => {}

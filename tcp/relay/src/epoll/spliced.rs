@@ -20,6 +20,17 @@ pub enum Store {
     Buffer(Bytes),
 }
 
+impl Store {
+    /// How many bytes it holds.
+    pub fn length(&self) -> usize {
+        match self {
+            Self::Nothing => 0,
+            Self::Pipe(pipe) => pipe.holds,
+            Self::Buffer(bytes) => bytes.as_slice().len(),
+        }
+    }
+}
+
 pub struct Spliced {
     pipes: Pipes,
     copying: Buffered<RecvSend>,

@@ -8,7 +8,7 @@ use tokio::net::TcpStream;
 
 use crate::method::Method;
 use crate::relay::Relay;
-use crate::tasks::{self, Copy};
+use crate::tasks::{self, Copy, close};
 
 pub const METHOD: Method = Method {
     name: "io_copy",
@@ -23,8 +23,9 @@ fn run(relay: &'static Relay) -> io::Result<()> {
 struct IoCopy(usize);
 
 impl Copy for IoCopy {
-    async fn copy(&self, client: &mut TcpStream, upstream: &mut TcpStream) -> io::Result<()> {
-        copy_bidirectional_with_sizes(client, upstream, self.0, self.0).await?;
-        Ok(())
+    async fn copy(&self, mut client: TcpStream, mut upstream: TcpStream) {
+        let copied =
+            copy_bidirectional_with_sizes(&mut client, &mut upstream, self.0, self.0).await;
+        close(&copied, client, upstream);
     }
 }
