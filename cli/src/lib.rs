@@ -63,6 +63,8 @@ enum Verb {
     #[command(hide = true)]
     Keeper(commands::keeper::Args),
     #[command(hide = true)]
+    Origin(commands::origin::Args),
+    #[command(hide = true)]
     ClientProcess(commands::client_process::Args),
 }
 
@@ -87,6 +89,7 @@ pub fn main() -> ExitCode {
         Verb::Clean(args) => commands::clean::run(args),
         Verb::Kill(args) => commands::kill::run(args),
         Verb::Keeper(args) => commands::keeper::run(args),
+        Verb::Origin(args) => commands::origin::run(args),
         Verb::ClientProcess(args) => commands::client_process::run(args),
     };
     result.unwrap_or_else(|error| {

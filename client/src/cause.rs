@@ -51,6 +51,8 @@ causes! {
     HandshakeAccept => "handshake_accept",
     /// The answer is not an HTTP response, or it is too long.
     HandshakeMalformed => "handshake_malformed",
+    /// The opening of a stream did not come back as it was sent.
+    WrongOpening => "wrong_opening",
     /// The peer closed the connection: with a close frame or without.
     Closed => "closed",
     /// The peer reset the connection.
@@ -63,7 +65,7 @@ causes! {
     WrongLength => "wrong_length",
     /// Bytes that RFC 6455 does not allow from a server.
     BadFrame => "bad_frame",
-    /// A message came that answers nothing.
+    /// A message, or a byte of a stream, came that answers nothing.
     Unexpected => "unexpected",
     /// Control frames came faster than their answers were read, or the answers
     /// were not read at all.

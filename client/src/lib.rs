@@ -8,11 +8,13 @@
 pub mod cause;
 pub mod engine;
 pub mod limits;
+pub mod origin;
 pub mod protocol;
 pub mod workload;
 
 pub use cause::Cause;
 pub use engine::Engine;
+pub use origin::Origin;
 use std::io;
 use thiserror::Error;
 use wsbench_schema::PortRange;

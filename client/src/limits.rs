@@ -34,6 +34,21 @@ pub fn allow_connections(connections: u32) -> Result<(), EngineError> {
     Ok(())
 }
 
+/// Raises the soft limit of open files as far as it goes: who accepts connections
+/// does not know how many will come.
+///
+/// # Errors
+/// If the system refuses.
+pub fn allow_all() -> Result<(), EngineError> {
+    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+    let raised = Rlimit {
+        current: maximum,
+        maximum,
+    };
+    setrlimit(Resource::Nofile, raised)
+        .map_err(|error| EngineError::System("raise the limit of open files".into(), error.into()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

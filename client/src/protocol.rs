@@ -8,10 +8,12 @@
 
 pub mod handshake;
 pub mod reader;
+pub mod stream;
 pub mod template;
 pub mod websocket;
 
 use crate::cause::Cause;
+use crate::engine::slot::SlotId;
 
 /// Where a connection stands in the stream of its answers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -54,14 +56,20 @@ pub trait Protocol: Send + 'static {
     /// Number of templates; indices are below it and wrap around.
     fn templates(&self) -> u32;
 
+    /// The template with which connection `id` of the shard begins.
+    fn first(&self, id: SlotId) -> u32 {
+        id % self.templates()
+    }
+
     /// `count` messages from template `first` on, in one piece, as they are sent.
     fn outgoing(&self, first: u32, count: u32) -> &[u8];
 
-    /// Appends what opens a connection. `nonce` differs for each attempt.
-    fn request(&self, nonce: u64, port: u16, out: &mut Vec<u8>);
+    /// Appends what opens a connection that begins with template `first`. `nonce`
+    /// differs for each attempt.
+    fn request(&self, nonce: u64, first: u32, port: u16, out: &mut Vec<u8>);
 
     /// Judges what has come in answer to [`Protocol::request`].
-    fn welcome(&self, nonce: u64, answer: &[u8]) -> Welcome;
+    fn welcome(&self, nonce: u64, first: u32, answer: &[u8]) -> Welcome;
 
     /// Takes bytes up to the next event. Returns how many it took: all of them
     /// after [`Event::More`]. `awaited` is the number of messages in flight.

@@ -1,6 +1,7 @@
 //! What is sent when, and when a phase is done. A workload reacts to what the
 //! loop of a shard tells it and acts through [`Net`].
 
+pub mod bulk;
 pub mod connect;
 pub mod echo;
 pub mod overdue;
@@ -13,7 +14,7 @@ use crate::protocol::Protocol;
 use hdrhistogram::Histogram;
 use mio::event::Event;
 use std::collections::BTreeMap;
-use wsbench_schema::{latency_histogram, metric};
+use wsbench_schema::{Series, latency_histogram, metric};
 
 /// One shard's part of a phase.
 pub trait Workload<P: Protocol> {
@@ -23,11 +24,29 @@ pub trait Workload<P: Protocol> {
     /// `count` messages came back right, by `now`; the connection is open still.
     fn answered(&mut self, net: &mut Net<P>, id: SlotId, count: u32, now_ns: u64);
 
+    /// Something came, by `now`: `count` messages whole and right, and perhaps a part
+    /// of another. The connection is open still.
+    #[inline]
+    fn received(&mut self, net: &mut Net<P>, id: SlotId, count: u32, now_ns: u64) {
+        if count > 0 {
+            self.answered(net, id, count, now_ns);
+        }
+    }
+
+    /// How much may be read from a connection now; `None` is all that is there.
+    #[inline]
+    fn allowance(&mut self, _id: SlotId) -> Option<usize> {
+        None
+    }
+
     /// A connection was closed while `in_flight` messages were unanswered.
     fn dropped(&mut self, net: &mut Net<P>, id: SlotId, in_flight: u32, cause: Cause);
 
     /// A connection that something waited on has written it all.
     fn drained(&mut self, _net: &mut Net<P>, _id: SlotId) {}
+
+    /// Of what waited on a connection, some was written.
+    fn progressed(&mut self, _net: &mut Net<P>, _id: SlotId) {}
 
     /// A connection that is not open yet has an event.
     fn dialling(&mut self, _net: &mut Net<P>, _id: SlotId, _event: &Event) {}
@@ -58,6 +77,10 @@ pub struct Outcome {
     pub counts: BTreeMap<String, u64>,
     /// Names in [`wsbench_schema::metric`].
     pub histograms: BTreeMap<&'static str, Histogram<u64>>,
+    /// Names in [`wsbench_schema::metric`]; of several shards, the largest counts.
+    pub largest: BTreeMap<&'static str, u64>,
+    /// Names in [`wsbench_schema::metric`]: running totals, which add up over shards.
+    pub series: BTreeMap<&'static str, Series>,
     /// When the last success came; 0 if none did.
     pub last_success_ns: u64,
 }
@@ -101,6 +124,14 @@ impl Outcome {
                     entry.get_mut().add(&histogram)?;
                 }
             }
+        }
+        for (name, value) in other.largest {
+            let largest = self.largest.entry(name).or_default();
+            *largest = value.max(*largest);
+        }
+        for (name, series) in other.series {
+            let all = self.series.entry(name).or_default();
+            *all = all.plus(&series);
         }
         self.last_success_ns = self.last_success_ns.max(other.last_success_ns);
         Ok(())

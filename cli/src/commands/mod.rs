@@ -9,6 +9,7 @@ pub mod keeper;
 pub mod kill;
 pub mod list;
 pub mod new;
+pub mod origin;
 pub mod report;
 pub mod run;
 pub mod selftest;

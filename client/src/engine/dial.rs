@@ -154,6 +154,12 @@ impl Route {
         })
     }
 
+    /// Number of the first connection of this client process among those of all.
+    #[must_use]
+    pub fn first(&self) -> u32 {
+        self.first
+    }
+
     /// The destination of a connection, by its number among those of this client process.
     #[must_use]
     pub fn destination(&self, number: u32) -> SocketAddr {

@@ -32,8 +32,8 @@ pub struct Net<P: Protocol> {
     pub received_bytes: u64,
     /// Connections in [`State::Open`].
     pub open: u32,
-    /// Connections that have more to read although no event will tell.
-    pub unread: Vec<SlotId>,
+    /// Connections that have more to read although no event will tell, each once.
+    unread: Vec<SlotId>,
     buffer: Box<[u8]>,
     reply: Vec<u8>,
 }
@@ -69,10 +69,9 @@ impl Writing {
 impl<P: Protocol> Net<P> {
     /// `connections` unborn connections.
     pub fn new(protocol: P, connections: u32, registry: Registry) -> Self {
-        let templates = protocol.templates();
         Self {
             slots: (0..connections)
-                .map(|id| Slot::new(id % templates))
+                .map(|id| Slot::new(protocol.first(id)))
                 .collect(),
             protocol,
             registry,
@@ -165,18 +164,10 @@ impl<P: Protocol> Net<P> {
     pub fn read(&mut self, id: SlotId, peer_closed: bool) -> Reading {
         let (mut answers, mut now) = (0, 0);
         for _ in 0..READS_AT_ONCE {
-            let slot = &mut self.slots[id as usize];
-            let Some(stream) = slot.stream.as_mut() else {
-                return Reading::Answers(answers, now);
-            };
-            let read = match stream.read(&mut self.buffer) {
-                Ok(0) => return Reading::Fault(answers, now_ns(), Cause::Closed),
-                Ok(read) => read,
-                Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    return Reading::Answers(answers, now);
-                }
-                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-                Err(error) => return Reading::Fault(answers, now_ns(), Cause::of(&error)),
+            let read = match self.fetch(id, READ_BUFFER_BYTES) {
+                Ok(Some(read)) => read,
+                Ok(None) => return Reading::Answers(answers, now),
+                Err(cause) => return Reading::Fault(answers, now_ns(), cause),
             };
             now = now_ns();
             self.received_bytes += read as u64;
@@ -188,8 +179,57 @@ impl<P: Protocol> Net<P> {
                 return Reading::Answers(answers, now);
             }
         }
-        self.unread.push(id);
+        self.read_again(id);
         Reading::Answers(answers, now)
+    }
+
+    /// The connection is to be read once all events at hand have had their turn.
+    pub fn read_again(&mut self, id: SlotId) {
+        let slot = &mut self.slots[id as usize];
+        if !std::mem::replace(&mut slot.is_unread, true) {
+            self.unread.push(id);
+        }
+    }
+
+    /// Those that [`Net::read_again`] was called for.
+    #[inline]
+    pub fn take_unread(&mut self) -> Vec<SlotId> {
+        std::mem::take(&mut self.unread)
+    }
+
+    /// Reads once, so much at most: what is left is for the caller to come back for.
+    pub fn read_at_most(&mut self, id: SlotId, most: usize) -> Reading {
+        if most == 0 {
+            return Reading::Answers(0, 0);
+        }
+        let read = match self.fetch(id, most.min(READ_BUFFER_BYTES)) {
+            Ok(Some(read)) => read,
+            Ok(None) => return Reading::Answers(0, 0),
+            Err(cause) => return Reading::Fault(0, now_ns(), cause),
+        };
+        let now = now_ns();
+        self.received_bytes += read as u64;
+        match self.take(id, read) {
+            (answers, None) => Reading::Answers(answers, now),
+            (answers, Some(cause)) => Reading::Fault(answers, now, cause),
+        }
+    }
+
+    /// Fills up to `most` of the buffer; `None` if nothing is there now.
+    #[inline]
+    fn fetch(&mut self, id: SlotId, most: usize) -> Result<Option<usize>, Cause> {
+        let Some(stream) = self.slots[id as usize].stream.as_mut() else {
+            return Ok(None);
+        };
+        loop {
+            return match stream.read(&mut self.buffer[..most]) {
+                Ok(0) => Err(Cause::Closed),
+                Ok(read) => Ok(Some(read)),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(None),
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(error) => Err(Cause::of(&error)),
+            };
+        }
     }
 
     /// Gives the first `len` bytes of the buffer to the protocol.
@@ -265,7 +305,7 @@ impl<P: Protocol> Net<P> {
             self.open -= 1;
         }
         slot.state = State::Dead;
-        slot.odd = None;
+        // The state of an answer stays: it may be what the workload is told of next.
         slot.aside = None;
         slot.batch_count = 0;
         slot.stream = None;

@@ -3,12 +3,13 @@
 use super::dial::Route;
 use super::pace::Limiter;
 use super::worker::{Order, Worker};
+use crate::workload::bulk::BulkShare;
 use crate::workload::connect::Connect;
 use crate::workload::echo::EchoShare;
 use crate::workload::rate::{Batching, RateShare};
 use std::sync::Arc;
 use wsbench_schema::split::{apportion, share};
-use wsbench_schema::{EchoLoad, Load, RateLoad};
+use wsbench_schema::{BulkLoad, EchoLoad, Load, RateLoad};
 
 const NS_PER_MS: u64 = 1_000_000;
 
@@ -96,6 +97,41 @@ pub fn rate(
         .enumerate()
         .map(order)
         .collect()
+}
+
+/// A transfer on each connection that was asked for, split as they are.
+pub fn bulk(
+    workers: &[Worker],
+    load: &Load,
+    bulk: &BulkLoad,
+    first_of_part: u32,
+    start_ns: u64,
+) -> Vec<Order> {
+    let until_ns = bulk
+        .duration_ms
+        .map(|ms| start_ns.saturating_add(ms.saturating_mul(NS_PER_MS)));
+    let order = |(index, worker): (usize, &Worker)| {
+        Order::Bulk(Box::new(BulkShare {
+            planned: share(load.connections.into(), workers.len(), index) as u32,
+            pieces: pieces(load, bulk),
+            piece_bytes: load.payload_bytes,
+            direction: bulk.direction,
+            slow_percent: bulk.slow_readers_percent,
+            slow_bytes_per_s: bulk.slow_bytes_per_s,
+            first_number: first_of_part.wrapping_add(worker.first_number),
+            start_ns,
+            until_ns,
+            timeout_ns: bulk.timeout_ms.saturating_mul(NS_PER_MS),
+            burn_ns: load.client_burn_ns,
+        }))
+    };
+    workers.iter().enumerate().map(order).collect()
+}
+
+/// Pieces of each transfer; a valid load has no more than that.
+pub fn pieces(load: &Load, bulk: &BulkLoad) -> u32 {
+    let pieces = bulk.bytes_per_connection / u64::from(load.payload_bytes.max(1));
+    u32::try_from(pieces).unwrap_or(u32::MAX)
 }
 
 /// A rate load on the connections that are open.

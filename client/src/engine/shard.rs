@@ -121,7 +121,7 @@ impl<P: Protocol> Shard<P> {
                     break;
                 }
             }
-            let unread = std::mem::take(&mut net.unread);
+            let unread = net.take_unread();
             let until = match unread.is_empty() {
                 true => workload.wake_at_ns(),
                 false => now,
@@ -138,6 +138,7 @@ impl<P: Protocol> Shard<P> {
                 }
             }
             for id in unread {
+                net.slot(id).is_unread = false;
                 // It may have been closed, and dialled again, meanwhile.
                 if net.is_open(id) {
                     receive(net, &mut workload, id, true);
@@ -174,7 +175,7 @@ fn handle<P: Protocol, W: Workload<P>>(
     if event.is_writable() && net.slot(id).is_writing() {
         match net.flush(id) {
             Writing::Whole => workload.drained(net, id),
-            Writing::Waits => {}
+            Writing::Waits => workload.progressed(net, id),
             Writing::Fault(cause) => {
                 drop_connection(net, workload, id, cause);
                 return 0;
@@ -196,10 +197,15 @@ fn receive<P: Protocol, W: Workload<P>>(
     id: SlotId,
     peer_closed: bool,
 ) -> u64 {
-    match net.read(id, peer_closed) {
-        Reading::Answers(0, now) => now,
+    let reading = match workload.allowance(id) {
+        None => net.read(id, peer_closed),
+        Some(most) => net.read_at_most(id, most),
+    };
+    match reading {
+        // Nothing was there.
+        Reading::Answers(_, 0) => 0,
         Reading::Answers(count, now) => {
-            workload.answered(net, id, count, now);
+            workload.received(net, id, count, now);
             now
         }
         Reading::Fault(count, now, cause) => {

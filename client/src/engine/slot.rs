@@ -41,6 +41,8 @@ pub struct Slot<O> {
     pub state: State,
     /// Failed attempts to dial it.
     pub attempts: u16,
+    /// It waits to be read again, see [`Net::read_again`](super::net::Net::read_again).
+    pub is_unread: bool,
     /// Where it stands in the stream of answers.
     pub cursor: Cursor,
     /// Template of the next message to send.
@@ -70,6 +72,7 @@ impl<O> Slot<O> {
             stream: None,
             state: State::Unborn,
             attempts: 0,
+            is_unread: false,
             cursor: Cursor {
                 index: first,
                 offset: 0,
@@ -113,6 +116,7 @@ mod tests {
             stream,
             state,
             attempts,
+            is_unread,
             cursor,
             next,
             awaited,
@@ -125,6 +129,7 @@ mod tests {
         } = slot;
         let ours = size_of_val(&state)
             + size_of_val(&attempts)
+            + size_of_val(&is_unread)
             + size_of_val(&cursor)
             + size_of_val(&next)
             + size_of_val(&awaited)

@@ -3,8 +3,10 @@
 use super::clock::now_ns;
 use super::shard::{Counters, Shard};
 use crate::EngineError;
-use crate::protocol::websocket::WebSocket;
+use crate::protocol::Protocol;
+use crate::protocol::stream::pieces::Pieces;
 use crate::workload::Outcome;
+use crate::workload::bulk::{Bulk, BulkShare};
 use crate::workload::connect::Connect;
 use crate::workload::echo::{Echo, EchoShare};
 use crate::workload::rate::{Rate, RateShare};
@@ -25,6 +27,43 @@ pub enum Order {
     Echo(Box<EchoShare>),
     /// The open loop.
     Rate(Box<RateShare>),
+    /// Transfers.
+    Bulk(Box<BulkShare>),
+}
+
+/// Runs an order on a shard. Which phases there are depends on the protocol; it is
+/// chosen once, so that nothing in a phase asks for it.
+pub type Run<P> = fn(&mut Shard<P>, Order, &Counters, &AtomicBool) -> io::Result<Outcome>;
+
+/// Runs a phase of messages.
+pub fn run_messages<P: Protocol>(
+    shard: &mut Shard<P>,
+    order: Order,
+    counters: &Counters,
+    stop: &AtomicBool,
+) -> io::Result<Outcome> {
+    match order {
+        Order::Connect(connect) => shard.run(*connect, counters, stop),
+        Order::Echo(share) => shard.run(Echo::new(*share), counters, stop),
+        Order::Rate(share) => shard.run(Rate::new(*share), counters, stop),
+        Order::Bulk(_) => Err(io::Error::other("this client carries messages only")),
+    }
+}
+
+/// Runs a phase of transfers.
+pub fn run_transfers(
+    shard: &mut Shard<Pieces>,
+    order: Order,
+    counters: &Counters,
+    stop: &AtomicBool,
+) -> io::Result<Outcome> {
+    match order {
+        Order::Connect(connect) => shard.run(*connect, counters, stop),
+        Order::Bulk(share) => shard.run(Bulk::new(*share), counters, stop),
+        Order::Echo(_) | Order::Rate(_) => {
+            Err(io::Error::other("this client carries transfers only"))
+        }
+    }
 }
 
 struct Command {
@@ -66,8 +105,9 @@ impl Worker {
     ///
     /// # Errors
     /// If the system has no thread left.
-    pub fn start(
-        shard: Shard<WebSocket>,
+    pub fn start<P: Protocol>(
+        shard: Shard<P>,
+        run: Run<P>,
         cpu: usize,
         room: u32,
         first_number: u32,
@@ -78,7 +118,7 @@ impl Worker {
         let waker = shard.waker();
         let counters = Arc::new(Counters::default());
         let theirs = Arc::clone(&counters);
-        let body = move || serve(shard, cpu, &inbox, &outbox, &theirs, &stop);
+        let body = move || serve(shard, run, cpu, &inbox, &outbox, &theirs, &stop);
         let thread = std::thread::Builder::new()
             .name(format!("shard-{cpu}"))
             .spawn(body)
@@ -146,8 +186,9 @@ impl Worker {
 }
 
 /// A shard's thread: runs phases until nobody orders any more.
-fn serve(
-    mut shard: Shard<WebSocket>,
+fn serve<P: Protocol>(
+    mut shard: Shard<P>,
+    run: Run<P>,
     cpu: usize,
     orders: &Receiver<Command>,
     reports: &Sender<Report>,
@@ -160,11 +201,7 @@ fn serve(
     let _ = sched_setaffinity(None, &set);
     while let Ok(Command { order, start_ns }) = orders.recv() {
         sleep_until(start_ns);
-        let outcome = match order {
-            Order::Connect(connect) => shard.run(*connect, counters, stop),
-            Order::Echo(share) => shard.run(Echo::new(*share), counters, stop),
-            Order::Rate(share) => shard.run(Rate::new(*share), counters, stop),
-        };
+        let outcome = run(&mut shard, order, counters, stop);
         let open = shard.open();
         if reports.send(Report { outcome, open }).is_err() {
             break;

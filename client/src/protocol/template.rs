@@ -99,6 +99,28 @@ impl Templates {
         }
     }
 
+    /// The same payloads without headers and keys, as they are sent and answered
+    /// where nothing frames them.
+    #[must_use]
+    pub fn bare(kind: MessageKind, payload_len: usize, batch: u32, seed: u64) -> Self {
+        let framed = Self::new(kind, payload_len, 1, seed);
+        let count = framed.count as usize;
+        let payloads = (0..framed.count).flat_map(|index| framed.payload(index));
+        let answers: Vec<u8> = payloads.copied().collect();
+        let mut sent = answers.clone();
+        for index in 0..(batch.max(1) as usize - 1) {
+            let start = (index % count) * payload_len;
+            sent.extend_from_within(start..start + payload_len);
+        }
+        Self {
+            sent_len: payload_len,
+            sent,
+            header_len: 0,
+            answers,
+            ..framed
+        }
+    }
+
     /// Number of templates.
     #[must_use]
     pub fn count(&self) -> u32 {

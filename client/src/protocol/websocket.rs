@@ -106,11 +106,11 @@ impl Protocol for WebSocket {
         self.templates.sent(first, count)
     }
 
-    fn request(&self, nonce: u64, port: u16, out: &mut Vec<u8>) {
+    fn request(&self, nonce: u64, _first: u32, port: u16, out: &mut Vec<u8>) {
         handshake::request(&self.host, port, &self.path, &handshake::key(nonce), out);
     }
 
-    fn welcome(&self, nonce: u64, answer: &[u8]) -> Welcome {
+    fn welcome(&self, nonce: u64, _first: u32, answer: &[u8]) -> Welcome {
         handshake::judge(&handshake::key(nonce), answer)
     }
 

@@ -6,7 +6,7 @@ use crate::cause::{Cause, Causes};
 use crate::engine::clock::now_ns;
 use crate::engine::dial::Route;
 use crate::engine::net::{Net, Reading};
-use crate::engine::slot::{SlotId, State};
+use crate::engine::slot::{Slot, SlotId, State};
 use crate::protocol::handshake::ANSWER_MAX_BYTES;
 use crate::protocol::{Protocol, Welcome};
 use hdrhistogram::Histogram;
@@ -88,12 +88,15 @@ impl Connect {
         }
     }
 
-    /// Differs for every attempt of every connection.
-    fn nonce(&self, id: SlotId, attempts: u16) -> u64 {
+    /// A nonce that differs for every attempt of every connection, and the template
+    /// with which the connection begins.
+    fn attempt<O>(&self, slot: &Slot<O>, id: SlotId) -> (u64, u32) {
         let number = u64::from(self.first_number + id);
-        self.seed
-            .wrapping_add(number << 16 | u64::from(attempts))
-            .wrapping_mul(0x9E37_79B9_7F4A_7C15)
+        let nonce = self
+            .seed
+            .wrapping_add(number << 16 | u64::from(slot.attempts))
+            .wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        (nonce, slot.next)
     }
 
     /// Starts dials until enough are in flight.
@@ -163,10 +166,10 @@ impl Connect {
         id: SlotId,
         failed: bool,
     ) -> Result<(), Cause> {
-        let nonce = self.nonce(id, net.slot(id).attempts);
+        let (nonce, first) = self.attempt(net.slot(id), id);
         let port = self.route.destination(self.first_number + id).port();
         self.request.clear();
-        net.protocol.request(nonce, port, &mut self.request);
+        net.protocol.request(nonce, first, port, &mut self.request);
         let slot = net.slot(id);
         let Some(stream) = slot.stream.as_mut() else {
             return Err(Cause::Io);
@@ -189,7 +192,7 @@ impl Connect {
 
     /// Reads the answer to the request. True once it is whole and right.
     fn answered<P: Protocol>(&mut self, net: &mut Net<P>, id: SlotId) -> Result<bool, Cause> {
-        let nonce = self.nonce(id, net.slot(id).attempts);
+        let (nonce, first) = self.attempt(net.slot(id), id);
         loop {
             let slot = net.slot(id);
             let Some(stream) = slot.stream.as_mut() else {
@@ -211,7 +214,7 @@ impl Connect {
             }
             net.received_bytes += read as u64;
             let answer = &self.answer[..before + read];
-            match net.protocol.welcome(nonce, answer) {
+            match net.protocol.welcome(nonce, first, answer) {
                 Welcome::Rejected(cause) => return Err(cause),
                 Welcome::Partial => {
                     net.slot(id).aside.get_or_insert_default().answer = answer.to_vec();
@@ -222,7 +225,7 @@ impl Connect {
                     slot.state = State::Open;
                     net.open += 1;
                     if before + read == self.answer.len() {
-                        net.unread.push(id);
+                        net.read_again(id);
                     }
                     if let Some(cause) = net.take_early(id, &answer[length..]) {
                         net.open -= 1;
