@@ -169,9 +169,10 @@ mod tests {
 
     #[test]
     fn a_bulk_load_that_cannot_run_says_why() {
+        type Change<'a> = &'a dyn Fn(&mut Load);
         load().validate().unwrap();
         let bulk = |load: &mut Load, change: fn(&mut BulkLoad)| change(load.bulk.as_mut().unwrap());
-        let cases: [(&str, &dyn Fn(&mut Load)); 12] = [
+        let cases: [(&str, Change<'_>); 12] = [
             ("need plain TCP", &|load| {
                 load.transport = Transport::Websocket;
             }),
