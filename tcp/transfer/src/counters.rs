@@ -199,5 +199,10 @@ mod tests {
         assert_eq!(parse(&[&[0; 8][..], &whole[8..]].concat()), None);
         assert_eq!(parse(&file(1, SLOTS as u64 - 1)), None);
         assert!(parse(&file(3, SLOTS as u64 + 4)).is_some());
+        let error = super::reader::read(Path::new("/dev/null")).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "/dev/null is no counters file, or not yet"
+        );
     }
 }

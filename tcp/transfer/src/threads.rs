@@ -4,7 +4,7 @@ use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::{fs, mem};
 
 use rustix::net::sockopt::set_socket_linger;
@@ -26,7 +26,7 @@ pub fn serve(
     connection: impl Fn(&TcpStream) -> io::Result<()> + Clone + Send + 'static,
 ) -> Result<()> {
     let starter = Starter::new(most_threads(), stack_bytes);
-    let mut acceptors = Vec::new();
+    let mut acceptors: Vec<JoinHandle<()>> = Vec::new();
     for listener in listeners {
         let (starter, connection) = (starter.clone(), connection.clone());
         acceptors.push(thread::Builder::new().spawn(move || {

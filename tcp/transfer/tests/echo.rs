@@ -119,7 +119,7 @@ fn it_leaves_within_a_second_of_sigterm_and_its_connections_with_it() {
 
 #[test]
 fn peers_that_do_not_read_stop_nobody_else() {
-    let bytes = pattern(32 << 20);
+    let bytes = pattern(4 << 20);
     every_strategy(|server| {
         // More than the pool has buffers, each with a write that waits.
         let streams: Vec<_> = (0..100).map(|_| server.dial_narrow()).collect();

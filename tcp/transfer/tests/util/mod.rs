@@ -20,7 +20,7 @@ pub use layout::Slot;
 
 pub const BUFFER_BYTES: u64 = 32 << 10;
 /// Long, as the machine may be busy: what is awaited comes in milliseconds.
-const DEADLINE: Duration = Duration::from_secs(10);
+const DEADLINE: Duration = Duration::from_secs(60);
 
 pub struct Server {
     pub strategy: String,
