@@ -2,9 +2,10 @@
 //! dashes. The lines of the original come first and under its names.
 
 use crate::latency::PERMILLES;
-use crate::row::Row;
+use crate::row::{Cell, Row};
 use crate::section::Subject;
 use crate::stats::{self, Stat};
+use crate::tcp::{self, stats as bytes};
 use crate::units::{MISSING, Unit, share};
 use crate::{marks, notes, text};
 use std::fmt::Display;
@@ -23,7 +24,7 @@ pub fn block(record: &TrialRecord, percentiles: bool) -> String {
         Err(error) => (without_latencies(record), Some(error.to_string())),
     };
     let mut blocks = Vec::new();
-    for phase in [Phase::Connect, Phase::Echo, Phase::Rate] {
+    for phase in [Phase::Connect, Phase::Echo, Phase::Rate, Phase::Bulk] {
         if record.metric(phase, metric::PLANNED).is_none() {
             continue;
         }
@@ -31,7 +32,8 @@ pub fn block(record: &TrialRecord, percentiles: bool) -> String {
         match phase {
             Phase::Connect => block.connect(),
             Phase::Rate => block.rate(),
-            Phase::Warmup | Phase::Echo | Phase::Bulk => block.echo(),
+            Phase::Warmup | Phase::Echo => block.echo(),
+            Phase::Bulk => block.bulk(),
         }
         block.notes();
         blocks.push(block.text);
@@ -56,6 +58,7 @@ pub fn block(record: &TrialRecord, percentiles: bool) -> String {
 fn without_latencies(record: &TrialRecord) -> Subject {
     Subject {
         name: record.subject.name.clone(),
+        is_direct: false,
         verified: None,
         completed: vec![record.clone()],
         failed: Vec::new(),
@@ -132,6 +135,56 @@ impl<'a> Block<'a> {
         }
         self.cpu_and_memory();
         self.costs();
+    }
+
+    /// As the original's server of transfers tells it, in its order and words.
+    fn bulk(&mut self) {
+        self.title("Benchmark");
+        self.count("Conns", metric::CONNECTIONS);
+        let size = self.record.load.bulk.as_ref();
+        let size = size.map(|bulk| tcp::size(bulk.bytes_per_connection));
+        self.line("Bytes/conn", size.as_deref().unwrap_or(MISSING));
+        self.stat("Duration", bytes::duration, Unit::Duration);
+        let data = text::cell(&tcp::transferred(&self.row));
+        self.line("Total data", data);
+        self.stat("Throughput", bytes::throughput, Unit::DataPerSecond);
+        let of = |stat: Stat| stat(self.record, self.row.phase);
+        let (peak, before) = (of(bytes::peak_memory), of(bytes::memory_before));
+        let shown =
+            |value: Option<f64>| value.map_or(MISSING.to_owned(), |value| Unit::Bytes.show(value));
+        let delta = peak.zip(before).map(|(peak, before)| peak - before);
+        let (before, delta) = (shown(before), shown(delta));
+        let peak = shown(peak);
+        self.line(
+            "Peak memory",
+            format!("{peak} (baseline {before}, delta {delta})"),
+        );
+        let both = bytes::peak_heap_and_stacks;
+        self.stat("Peak heap + stacks", both, Unit::Bytes);
+        for (name, names, unit) in [
+            ("Stack", bytes::STACKS, Unit::Bytes),
+            ("Heap", bytes::HEAP, Unit::Bytes),
+            ("Threads", bytes::THREADS, Unit::Count),
+            ("Tasks", bytes::TASKS, Unit::Count),
+        ] {
+            let change = bytes::change(self.record, self.row.phase, names);
+            let change = change.map_or(MISSING.to_owned(), |[before, after]| {
+                text::cell(&Cell::Change(before, after, unit))
+            });
+            self.line(name, change);
+        }
+        self.count("Allocations", metric::SERVER_ALLOC_CALLS);
+        self.figure("Allocated", metric::SERVER_ALLOC_BYTES, Unit::Bytes);
+        self.stat("Longest stall", bytes::longest_stall, Unit::Duration);
+        self.count("Minor faults", metric::SERVER_MINOR_FAULTS);
+        self.count("Major faults", metric::SERVER_MAJOR_FAULTS);
+        self.count("Voluntary switches", metric::SERVER_VOLUNTARY_SWITCHES);
+        self.count("Involuntary switches", metric::SERVER_INVOLUNTARY_SWITCHES);
+        self.stat("CPU s/GiB", bytes::cpu_per_gib, Unit::Seconds);
+        self.stat("CPU AVG", stats::cpu_avg, Unit::Percent);
+        self.stat("CLIENT CPU AVG", stats::client_cpu_avg, Unit::Percent);
+        self.stat("MEM/CONN", bytes::memory_per_connection, Unit::Bytes);
+        self.count("Failed", metric::FAILED);
     }
 
     fn title(&mut self, kind: &str) {

@@ -3,7 +3,8 @@
 //!
 //! What is compared: the server's CPU time a message, since it survives a noisy
 //! machine, and TPS, since the tables are sorted by it. Not latency: in a closed
-//! loop it follows from TPS, and to ask the same thing twice only costs power.
+//! loop it follows from TPS, and to ask the same thing twice only costs power. Of bulk
+//! transfers likewise: CPU time a GiB, and throughput.
 
 use crate::compare::{self, Answer, Direction, LEVEL, Question, Verdict, ratio};
 use crate::row::Cell;
@@ -11,6 +12,7 @@ use crate::section::{Section, Subject};
 use crate::stats::{self, Stat};
 use crate::table::Grid;
 use crate::units::Unit;
+use crate::{tables, tcp};
 use std::cmp::Ordering;
 use wsbench_schema::Phase;
 
@@ -27,7 +29,7 @@ pub struct Measure {
 }
 
 /// All of them; those of a phase that the load does not have are left out.
-pub const MEASURES: [Measure; 3] = [
+pub const MEASURES: [Measure; 5] = [
     Measure {
         name: "Server CPU/msg",
         phase: Phase::Echo,
@@ -45,6 +47,18 @@ pub const MEASURES: [Measure; 3] = [
         phase: Phase::Rate,
         less_is_better: true,
         stat: stats::server_cpu_per_message,
+    },
+    Measure {
+        name: "CPU/GiB",
+        phase: Phase::Bulk,
+        less_is_better: true,
+        stat: tcp::stats::cpu_per_gib,
+    },
+    Measure {
+        name: "Throughput",
+        phase: Phase::Bulk,
+        less_is_better: false,
+        stat: tcp::stats::throughput,
     },
 ];
 
@@ -138,7 +152,8 @@ pub fn between(subjects: &[Subject], load_hash: &str) -> Vec<Difference> {
         .collect()
 }
 
-/// The best first; with the values of each round. Who has none is left out.
+/// The best first; with the values of each round. Who has none is left out, and so is
+/// the client beside the origin, of whom nothing is asked.
 fn ranked(subjects: &[Subject], measure: Measure) -> Vec<(&Subject, Vec<f64>)> {
     let values = |subject: &Subject| -> Vec<f64> {
         let trials = subject.completed.iter();
@@ -147,6 +162,7 @@ fn ranked(subjects: &[Subject], measure: Measure) -> Vec<(&Subject, Vec<f64>)> {
     };
     let mut ranked: Vec<_> = subjects
         .iter()
+        .filter(|subject| !subject.is_direct)
         .map(|subject| (subject, values(subject)))
         .filter(|(_, values)| !values.is_empty())
         .collect();
@@ -174,14 +190,17 @@ pub fn grid(section: &Section) -> Option<Grid> {
     }
     Some(Grid {
         title: "Differences",
-        header: vec![
-            "Framework",
+        names: 1,
+        header: [
+            tables::subject_is_a(section.suite),
             "Figure",
             "Against",
             "Ratio",
             "95 % interval",
             "Verdict",
-        ],
+        ]
+        .map(str::to_owned)
+        .to_vec(),
         rows: differences
             .iter()
             .filter(|d| d.is_next)

@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 use wsbench_schema::{
-    CpuMap, DialLoad, EchoLoad, Examination, Finding, Level, Load, Machine, MessageKind, Outcome,
-    Phase, RateLoad, RunPlan, SCHEMA_VERSION, Series, SubjectId, Suite, TrialRecord, Verdict,
-    encode_histogram, latency_histogram, metric,
+    BulkLoad, CpuMap, DialLoad, Direction, EchoLoad, Examination, Finding, Level, Load, Machine,
+    MessageKind, Outcome, Phase, RateLoad, RunPlan, SCHEMA_VERSION, Series, SubjectId, Suite,
+    Transport, TrialRecord, Verdict, encode_histogram, latency_histogram, metric,
 };
 
 /// The identifier of every example's run.
@@ -37,7 +37,7 @@ pub fn load() -> Load {
         }),
         after_connections: 0,
         bulk: None,
-        transport: wsbench_schema::Transport::Websocket,
+        transport: Transport::Websocket,
         client_burn_ns: 0,
     }
 }
@@ -299,6 +299,119 @@ pub fn paced(name: &str, round: u32, percent: u64) -> TrialRecord {
     ] {
         let (from_ns, to_ns) = (from_ns * percent / 100, to_ns * percent / 100);
         latencies(&mut trial, &phase.metric(name), count, from_ns, to_ns);
+    }
+    trial
+}
+
+/// A completed trial of a relay: 100,000 round trips of 10 KiB, in which everything
+/// took `percent` of the usual time and CPU.
+pub fn relayed(name: &str, round: u32, percent: u64) -> TrialRecord {
+    let mut trial = paced(name, round, percent);
+    trial.suite = Suite::Relay;
+    trial.load.transport = Transport::Stream;
+    trial.load.payload_bytes = 10_240;
+    trial.load.rate = None;
+    trial.load_hash = trial.load.hash();
+    trial.metrics.retain(|name, _| !name.starts_with("rate."));
+    trial
+        .histograms
+        .retain(|name, _| !name.starts_with("rate."));
+    trial.series.retain(|name, _| !name.starts_with("rate."));
+    for (name, value) in [
+        (metric::ORIGIN_CPU, 200_000_000 * percent / 100),
+        (metric::SERVER_SYSCALLS, 420_000),
+        (metric::SERVER_SYSCALLS_BYTES, 204_800_000),
+    ] {
+        trial.metrics.insert(Phase::Echo.metric(name), value);
+    }
+    trial
+}
+
+/// The same, of the client at the origin without a relay.
+pub fn as_direct(mut trial: TrialRecord) -> TrialRecord {
+    trial.settings.insert("role".into(), "direct".into());
+    trial
+}
+
+/// A completed trial of transfers: 2 MB there and back on 500 connections in 10 s.
+pub fn transferred(name: &str, round: u32, percent: u64) -> TrialRecord {
+    const CONNECTIONS: u64 = 500;
+    let mib = 1 << 20;
+    let mut trial = paced(name, round, percent);
+    trial.suite = Suite::Transfer;
+    trial.load = Load {
+        connections: 500,
+        payload_bytes: 20_000,
+        transport: Transport::Stream,
+        echo: None,
+        rate: None,
+        bulk: Some(BulkLoad {
+            bytes_per_connection: 2_000_000,
+            direction: Direction::Both,
+            slow_readers_percent: 0,
+            slow_bytes_per_s: 0,
+            duration_ms: None,
+            timeout_ms: 5000,
+        }),
+        ..load()
+    };
+    trial.load_hash = trial.load.hash();
+    trial.metrics.retain(|name, _| name.starts_with("connect."));
+    trial.histograms.clear();
+    trial.series.clear();
+    let slower = |ns: u64| ns * percent / 100;
+    for (name, value) in [
+        (metric::SUCCEEDED, CONNECTIONS),
+        (metric::PLANNED, CONNECTIONS),
+        (metric::SERVER_THREADS_START, 1),
+    ] {
+        trial.metrics.insert(Phase::Connect.metric(name), value);
+    }
+    for (name, value) in [
+        (metric::PLANNED, CONNECTIONS),
+        (metric::SUCCEEDED, CONNECTIONS),
+        (metric::FAILED, 0),
+        (metric::CONNECTIONS, CONNECTIONS),
+        (metric::ELAPSED, slower(10_000_000_000)),
+        (metric::CLIENT_CPU, slower(5_000_000_000)),
+        (metric::CLIENT_WINDOW, slower(10_000_000_000)),
+        (metric::CLIENT_CPUS, 1),
+        (metric::PLANNED_BYTES, 1_000_000_000),
+        (metric::VERIFIED_BYTES, 1_000_000_000),
+        (metric::LONGEST_STALL, slower(80_000_000)),
+        (metric::SERVER_CPU, slower(4_000_000_000)),
+        (metric::SERVER_WINDOW, slower(10_000_000_000)),
+        (metric::SERVER_CPUS, 1),
+        (metric::SERVER_RSS_START, 10 * mib),
+        (metric::SERVER_RSS_END, 34 * mib),
+        (metric::SERVER_RSS_PEAK, 36 * mib),
+        (metric::SERVER_THREADS, 3),
+        (metric::SERVER_MINOR_FAULTS, 9000),
+        (metric::SERVER_MAJOR_FAULTS, 0),
+        (metric::SERVER_VOLUNTARY_SWITCHES, 40_000),
+        (metric::SERVER_INVOLUNTARY_SWITCHES, 700),
+        (metric::SERVER_ALLOC_CALLS, 1500),
+        (metric::SERVER_ALLOC_BYTES, 17 * mib),
+        (metric::SERVER_HEAP_START, mib / 2),
+        (metric::SERVER_HEAP_END, 16 * mib),
+        (metric::SERVER_HEAP_PEAK, 18 * mib),
+        (metric::SERVER_STACK_START, mib),
+        (metric::SERVER_STACK_END, mib / 2),
+        (metric::SERVER_TASKS_START, 1),
+        (metric::SERVER_TASKS_END, 501),
+    ] {
+        trial.metrics.insert(Phase::Bulk.metric(name), value);
+    }
+    let offsets_ns: Vec<u64> = (1..=10).map(|s| slower(s * 1_000_000_000)).collect();
+    for (name, step) in [
+        (metric::CLIENT_BYTES_SERIES, 100_000_000),
+        (metric::SERVER_RSS_SERIES, 3 * mib),
+    ] {
+        let series = Series {
+            offsets_ns: offsets_ns.clone(),
+            values: (1..=10).map(|s| s * step).collect(),
+        };
+        trial.series.insert(Phase::Bulk.metric(name), series);
     }
     trial
 }

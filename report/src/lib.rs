@@ -7,17 +7,20 @@ pub mod block;
 pub mod chart;
 pub mod compare;
 pub mod differences;
+pub mod files;
 pub mod latency;
 pub mod machine;
 pub mod markdown;
 pub mod marks;
 pub mod notes;
+pub mod pictures;
 pub mod row;
 pub mod scaling;
 pub mod section;
 pub mod stats;
 pub mod table;
 pub mod tables;
+pub mod tcp;
 pub mod terminal;
 pub mod text;
 pub mod units;
@@ -32,13 +35,14 @@ pub use block::block;
 pub use differences::Difference;
 pub use terminal::terminal_width;
 
+use chart::ChartError;
+use files::Names;
 use machine::Heading;
 use section::Section;
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
-use wsbench_schema::{Examination, HistogramError, RunPlan, TrialRecord};
+use wsbench_schema::{Examination, HistogramError, RunPlan, Suite, TrialRecord};
 
 /// A report that cannot be made or written.
 #[derive(Debug, Error)]
@@ -68,6 +72,14 @@ pub enum ReportError {
     /// A prefix or suffix would name another folder.
     #[error("`{0}` in a report's file name: it must not contain `/` (choose the folder instead)")]
     FileName(String),
+    /// A picture was refused.
+    #[error("{file}.svg: {cause}")]
+    Chart {
+        /// Which.
+        file: String,
+        /// Why. Part of the message, so not its source as well.
+        cause: ChartError,
+    },
     /// The file system refused.
     #[error("{}: {cause}", path.display())]
     Io {
@@ -120,6 +132,13 @@ impl Report {
         self
     }
 
+    /// What kind of servers were measured.
+    #[must_use]
+    pub fn suite(&self) -> Suite {
+        let first = self.sections.first();
+        first.map_or(Suite::default(), |section| section.suite)
+    }
+
     /// The run's identifier.
     #[must_use]
     pub fn run(&self) -> &str {
@@ -135,19 +154,20 @@ impl Report {
     /// All tables in one document.
     #[must_use]
     pub fn markdown(&self) -> String {
-        markdown::document(self, &tables::all())
+        markdown::document(self, &tables::of(self.suite()), &Names::default())
     }
 
     /// All tables for a terminal of `width` columns (see [`terminal_width`]), or
     /// in a fixed layout.
     #[must_use]
     pub fn terminal(&self, width: Option<u16>) -> String {
-        terminal::document(self, &tables::all(), width)
+        terminal::document(self, &tables::of(self.suite()), width)
     }
 
-    /// Writes `<prefix>report<suffix>.md` and one file a table (`compact`,
-    /// `connections`, `echo`, `rate`), and says which. All of them are written
-    /// always, so that none of an earlier run is left beside them.
+    /// Writes `<prefix>report<suffix>.md`, one file a table (`compact`,
+    /// `connections`, `echo`, `rate` of WebSocket servers) and the pictures, in the
+    /// folder `charts`, and says which. Of an earlier run under the same names nothing
+    /// is left beside them.
     ///
     /// # Errors
     /// If the file system refuses, or prefix or suffix contains a `/`.
@@ -157,27 +177,7 @@ impl Report {
         prefix: &str,
         suffix: &str,
     ) -> Result<Vec<PathBuf>, ReportError> {
-        for part in [prefix, suffix] {
-            if part.contains(['/', '\0']) {
-                return Err(ReportError::FileName(part.to_owned()));
-            }
-        }
-        let io = |path: &Path, cause| ReportError::Io {
-            path: path.to_owned(),
-            cause,
-        };
-        fs::create_dir_all(folder).map_err(|cause| io(folder, cause))?;
-        let mut documents = vec![("report", self.markdown())];
-        for table in tables::all() {
-            documents.push((table.file, markdown::document(self, &[table])));
-        }
-        let mut paths = Vec::new();
-        for (name, text) in documents {
-            let path = folder.join(format!("{prefix}{name}{suffix}.md"));
-            fs::write(&path, text).map_err(|cause| io(&path, cause))?;
-            paths.push(path);
-        }
-        Ok(paths)
+        files::write(self, folder, &Names::new(prefix, suffix)?)
     }
 }
 

@@ -1,11 +1,13 @@
 //! What stands above the tables: where, when, with what and how it was
 //! measured, and what of it is not as a comparison needs it.
 
+use crate::tcp;
 use crate::units::{self, Unit, date, ranges};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use wsbench_schema::{
-    CpuMap, EchoLoad, Load, MessageKind, Outcome, RateLoad, RunPlan, TrialRecord,
+    BulkLoad, CpuMap, EchoLoad, Load, MessageKind, Outcome, RateLoad, RunPlan, Transport,
+    TrialRecord,
 };
 
 /// Facts, and warnings that come before them.
@@ -188,9 +190,10 @@ fn settings(plan: &RunPlan, trials: &[&TrialRecord]) -> String {
     let mut settings: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     let all = trials.iter().flat_map(|trial| &trial.settings);
     let stands_above = |name: &str| {
-        // The hash of a program is for resuming and for checking, not for reading.
+        // The hash of a program is for resuming and for checking, not for reading; a
+        // role is one subject's, and stands in its row.
         let hidden = ["version.", "machine.", "binary."];
-        name == "binary" || hidden.iter().any(|prefix| name.starts_with(prefix))
+        matches!(name, "binary" | "role") || hidden.iter().any(|prefix| name.starts_with(prefix))
     };
     let all = plan.settings.iter().chain(all);
     for (name, value) in all.filter(|(name, _)| !stands_above(name)) {
@@ -251,10 +254,14 @@ pub fn describe(load: &Load) -> Vec<String> {
         MessageKind::Binary => "binary",
         MessageKind::Text => "text",
     };
-    let check = if load.check {
-        "every echoed byte compared"
-    } else {
-        "opcode and length compared, bytes not"
+    let check = match (load.check, load.transport) {
+        (true, _) => "every echoed byte compared",
+        (false, Transport::Websocket) => "opcode and length compared, bytes not",
+        (false, Transport::Stream) => "length compared, bytes not",
+    };
+    let over = match load.transport {
+        Transport::Websocket => "",
+        Transport::Stream => " over plain TCP",
     };
     let (connections, payload) = (load.connections, load.payload_bytes);
     let dial = &load.dial;
@@ -263,7 +270,17 @@ pub fn describe(load: &Load) -> Vec<String> {
         open => format!(", {open} of them open already"),
     };
     let mut lines = vec![
-        format!("{connections} connections{after}, {kind} messages of {payload} bytes, {check}"),
+        match &load.bulk {
+            None => format!(
+                "{connections} connections{over}{after}, {kind} messages of {payload} bytes, {check}"
+            ),
+            Some(bulk) => format!(
+                "{connections} connections{over}, each transfers {} {} in pieces of {payload} {kind} bytes, \
+                 every byte compared",
+                tcp::size(bulk.bytes_per_connection),
+                tcp::direction(bulk.direction),
+            ),
+        },
         format!(
             "dial: {} in flight, timeout {}, {} retries {} apart",
             dial.concurrency,
@@ -274,6 +291,7 @@ pub fn describe(load: &Load) -> Vec<String> {
     ];
     lines.extend(load.echo.as_ref().map(describe_echo));
     lines.extend(load.rate.as_ref().map(describe_rate));
+    lines.extend(load.bulk.as_ref().map(describe_bulk));
     if load.client_burn_ns > 0 {
         let burn = load.client_burn_ns;
         lines.push(format!(
@@ -327,6 +345,22 @@ fn describe_rate(rate: &RateLoad) -> String {
         limit(rate.limit_per_s),
         rate.batch_bytes,
         millis(rate.timeout_ms),
+    )
+}
+
+fn describe_bulk(bulk: &BulkLoad) -> String {
+    let slow = match bulk.slow_readers_percent {
+        0 => String::new(),
+        percent => format!(
+            ", {percent} % of the connections read {} a second at most",
+            tcp::size(bulk.slow_bytes_per_s)
+        ),
+    };
+    let duration = bulk.duration_ms.map(millis);
+    let duration = duration.map_or(String::new(), |text| format!(", ended after {text}"));
+    format!(
+        "bulk: all at once{slow}{duration}, timeout {}",
+        millis(bulk.timeout_ms)
     )
 }
 
@@ -450,6 +484,13 @@ mod tests {
                 "rate: 5 messages a second on every connection for 10s, in batches of up to 16384 bytes, \
                  at most 16 batches in flight on a connection, timeout 5s",
             ]
+        );
+        let bulk = example::transferred("pool", 1, 100).load;
+        let lines = describe(&bulk);
+        let first = "500 connections over plain TCP, each transfers 2 MB both ways in pieces of 20000 binary bytes, every byte compared";
+        assert_eq!(
+            [&*lines[0], &*lines[2]],
+            [first, "bulk: all at once, timeout 5s"]
         );
         let echo = load.echo.as_mut().unwrap();
         (echo.duration_ms, echo.concurrency, echo.limit_per_s) = (Some(1500), 64, 9000);

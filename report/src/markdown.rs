@@ -1,15 +1,20 @@
 //! The report as markdown that also reads well as it is.
 
 use crate::Report;
+use crate::chart::Chart;
+use crate::files::Names;
 use crate::machine::describe;
+use crate::row::{Cell, Place};
 use crate::section::Section;
 use crate::table::{Grid, Table};
-use crate::{differences, notes, scaling, text, verification};
+use crate::tcp::{self, least};
+use crate::{differences, notes, pictures, scaling, text, verification};
 use std::fmt::Write as _;
+use wsbench_schema::Suite;
 
 /// All of it, or the tables that are given.
 #[must_use]
-pub fn document(report: &Report, tables: &[Table]) -> String {
+pub fn document(report: &Report, tables: &[Table], names: &Names<'_>) -> String {
     let mut out = String::new();
     let run = text::markdown(report.run());
     let title = match tables {
@@ -23,10 +28,21 @@ pub fn document(report: &Report, tables: &[Table]) -> String {
     for (name, value) in &report.heading.facts {
         line(&mut out, &format!("- {name}: {}", text::markdown(value)));
     }
+    let is_whole = tables.len() > 1;
+    if is_whole {
+        for found in tcp::overview(&report.sections) {
+            line(&mut out, &format!("\n## {}\n", found.title));
+            grid(&mut out, &found);
+        }
+        pictures(&mut out, &pictures::across(&report.sections), names);
+    }
     for section in &report.sections {
         load(&mut out, section, tables);
+        if is_whole {
+            pictures(&mut out, &pictures::of_section(section), names);
+        }
     }
-    if tables.len() > 1 {
+    if is_whole {
         for found in scaling::grids(&report.sections) {
             line(&mut out, &format!("\n## {}\n", found.title));
             grid(&mut out, &found);
@@ -54,6 +70,13 @@ fn line(out: &mut String, text: &str) {
     out.push('\n');
 }
 
+fn pictures(out: &mut String, charts: &[Chart], names: &Names<'_>) {
+    for chart in charts {
+        let title = text::markdown(&chart.title);
+        line(out, &format!("\n![{title}]({})", names.link(chart)));
+    }
+}
+
 fn verification(out: &mut String, report: &Report) {
     let items = verification::items(&report.examinations);
     line(out, "\n## Verification\n");
@@ -76,17 +99,35 @@ fn load(out: &mut String, section: &Section, tables: &[Table]) {
     for part in about.into_iter().chain(notes::of_section(section)) {
         line(out, &format!("- {}", text::markdown(&part)));
     }
+    let is_whole = tables.len() > 1;
     for table in tables {
+        let applies = table.applies_to(&section.load);
+        // The tables of relays are of one kind of load or of another.
+        if is_whole && !applies && section.suite != Suite::Websocket {
+            continue;
+        }
         line(out, &format!("\n### {}\n", table.title));
-        if table.applies_to(&section.load) {
-            grid(out, &table.fill(section));
-        } else {
-            line(out, &format!("This load has no {} phase.", table.phase));
+        match applies {
+            true => grid(out, &table.fill(section)),
+            false => line(out, &format!("This load has no {} phase.", table.phase)),
         }
     }
-    if let ([_, _, ..], Some(differences)) = (tables, differences::grid(section)) {
-        line(out, &format!("\n### {}\n", differences.title));
-        grid(out, &differences);
+    if is_whole {
+        let more = least::grid(section).into_iter();
+        for found in more.chain(differences::grid(section)) {
+            line(out, &format!("\n### {}\n", found.title));
+            grid(out, &found);
+        }
+    }
+}
+
+/// A cell that markdown shows as it is, the first of its line in bold. Only what
+/// others wrote needs care.
+fn cell(cell: &Cell) -> String {
+    match cell {
+        Cell::Placed(value, unit, Place::First) => format!("**{}**", unit.show(*value)),
+        Cell::Text(_) | Cell::Failed { .. } => text::markdown(&text::cell(cell)),
+        figure => text::cell(figure),
     }
 }
 
@@ -102,8 +143,7 @@ fn grid(out: &mut String, grid: &Grid) {
             .collect(),
     );
     for row in &grid.rows {
-        let cells = row.iter().map(text::cell);
-        lines.push(cells.map(|cell| text::markdown(&cell)).collect());
+        lines.push(row.iter().map(cell).collect());
     }
     let widths: Vec<usize> = (0..grid.header.len())
         .map(|column| {

@@ -1,8 +1,9 @@
 //! What a reader must know before comparing a row: a symbol in the row, and a
 //! line under the table that explains it and names the rows.
 
-use crate::row::Row;
-use crate::units;
+use crate::row::{Cell, Row};
+use crate::units::{self, Unit};
+use crate::{tcp, text};
 use std::collections::{BTreeMap, BTreeSet};
 use wsbench_schema::{Phase, TrialRecord, mark, metric};
 
@@ -29,6 +30,7 @@ impl Flag {
 pub fn flags(row: &Row<'_>) -> Vec<Flag> {
     let mut flags = Vec::new();
     flags.extend(failed_rounds(row));
+    flags.extend(partial(row));
     flags.extend(not_as_asked(row));
     flags.extend(client_bound(row));
     flags.extend(recorded(row));
@@ -46,6 +48,28 @@ fn failed_rounds(row: &Row<'_>) -> Option<Flag> {
     let are = if count == 1 { "is" } else { "are" };
     let meaning = format!("{count} of {rounds} failed and {are} in no figure ({causes})");
     (count > 0).then(|| Flag::new("F", meaning))
+}
+
+/// Whether a round moved less than was planned. It is told of rounds that failed too,
+/// since that is all that is known of them.
+#[expect(clippy::cast_precision_loss, reason = "one decimal is shown")]
+fn partial(row: &Row<'_>) -> Option<Flag> {
+    let rounds = match row.phase {
+        Phase::Bulk => tcp::rounds_crossed(row),
+        _ => return None,
+    };
+    let parts: Vec<_> = rounds
+        .iter()
+        .filter(|(crossed, planned)| crossed < planned)
+        .collect();
+    let (crossed, planned) = parts.iter().min()?;
+    let part = text::cell(&Cell::Part(*crossed as f64, *planned as f64, Unit::Data));
+    let meaning = format!(
+        "partial: not everything was transferred, {part} where it was least ({} of {})",
+        parts.len(),
+        counted(rounds.len())
+    );
+    Some(Flag::new("P", meaning))
 }
 
 /// Whether a round of the open loop was not the load that was asked, which the
@@ -89,8 +113,14 @@ fn client_bound(row: &Row<'_>) -> Vec<Flag> {
     let rounds = counted(trials.len());
     let mut flags = Vec::new();
     if bound > 0 {
+        let has_origin =
+            |trial: &&TrialRecord| trial.metric(row.phase, metric::ORIGIN_CPU).is_some();
+        let client = match trials.iter().any(has_origin) {
+            true => "CPUs of client and origin",
+            false => "client's CPUs",
+        };
         let meaning = format!(
-            "client-bound: the client's CPUs were at least {} % busy while the server's were under {} %; \
+            "client-bound: the {client} were at least {} % busy while the server's were under {} %; \
              the row shows the client's limit ({bound} of {rounds})",
             mark::CLIENT_BUSY_PERMILLE / 10,
             mark::SERVER_BUSY_PERMILLE / 10,

@@ -6,12 +6,17 @@ use crate::marks;
 use crate::row::Row;
 use crate::section::Section;
 use std::collections::BTreeMap;
-use wsbench_schema::{Phase, metric};
+use wsbench_schema::{Phase, Suite, metric};
 
 /// How rounds become one row, if there are several.
 const ROUNDS: &str = "over rounds: counts (Total, Success, Failed, Retried, Not sent, Late, Shortfall, Packet, Bytes) \
 and time (Used, Duration) are sums; TPS, EER, averages and costs are medians; latencies are read \
 from the merged histograms; Min and Max are the lowest and highest of all rounds";
+
+/// The same where bytes are counted.
+const ROUNDS_OF_BYTES: &str = "over rounds: counts (Round trips, Failed, Dial failures) are sums; Transferred is of the round that came least \
+far, Longest stall the longest of all; latencies are read from the merged histograms; every other figure is a median, with the lowest \
+and the highest of the rounds beside it where that is shown";
 
 /// The lines under a table, those that matter most first.
 #[must_use]
@@ -21,12 +26,28 @@ pub fn under(rows: &[Row<'_>]) -> Vec<String> {
     notes
 }
 
+/// The same, and what went wrong when connections were opened, where no table of its
+/// own tells that.
+#[must_use]
+pub fn with_dials(rows: &[Row<'_>]) -> Vec<String> {
+    let mut notes = under(rows);
+    notes.extend(rows.iter().flat_map(|row| {
+        let phase = Phase::Connect;
+        losses(&Row { phase, ..*row }).map(|told| format!("dials: {told}"))
+    }));
+    notes
+}
+
 /// What holds for all tables of a section.
 #[must_use]
 pub fn of_section(section: &Section) -> Vec<String> {
     let mut notes = Vec::new();
     if section.subjects.iter().any(|s| s.completed.len() > 1) {
-        notes.push(ROUNDS.to_owned());
+        let rounds = match section.suite {
+            Suite::Websocket => ROUNDS,
+            Suite::Relay | Suite::Transfer => ROUNDS_OF_BYTES,
+        };
+        notes.push(rounds.to_owned());
     }
     notes.extend(differences::too_few(section));
     if !section.waiting.is_empty() {
@@ -47,7 +68,7 @@ pub fn losses(row: &Row<'_>) -> impl Iterator<Item = String> + use<> {
 }
 
 /// The metrics `<before><cause>_count` of a phase over all rounds, largest first.
-fn causes(row: &Row<'_>, before: &str) -> Vec<(String, u64)> {
+pub(crate) fn causes(row: &Row<'_>, before: &str) -> Vec<(String, u64)> {
     let mut causes: BTreeMap<&str, u64> = BTreeMap::new();
     let prefix = row.phase.metric(before);
     for trial in &row.subject.completed {

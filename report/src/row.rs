@@ -10,9 +10,6 @@ use crate::stats::{self, Stat};
 use crate::units::Unit;
 use wsbench_schema::{Load, Phase, metric};
 
-/// The subject that shows the least an echo can cost.
-pub const YARDSTICK: &str = "floor";
-
 /// What a table shows where row and column meet.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Cell {
@@ -31,6 +28,25 @@ pub enum Cell {
     Number(f64, Unit),
     /// The lowest and the highest of the rounds.
     Span(f64, f64, Unit),
+    /// Before and after.
+    Change(f64, f64, Unit),
+    /// So much of so much.
+    Part(f64, f64, Unit),
+    /// A figure among others of its line, and its place among them.
+    Placed(f64, Unit, Place),
+}
+
+/// Where a figure stands among those that it is compared with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// None is better.
+    First,
+    /// A difference to the first could have been shown, and was not.
+    NotShown,
+    /// Too few rounds to show a difference to the first.
+    TooFewRounds,
+    /// The first is better.
+    Behind,
 }
 
 impl Cell {
@@ -50,7 +66,8 @@ pub struct Row<'a> {
     pub subject: &'a Subject,
     /// The phase that the columns are about.
     pub phase: Phase,
-    /// The yardstick under the same load, if it was measured.
+    /// What the others are measured against under the same load, if it was measured:
+    /// the floor, or the client beside the origin.
     pub yardstick: Option<&'a Subject>,
 }
 
@@ -62,17 +79,7 @@ impl<'a> Row<'a> {
     /// without figures, and the yardstick last.
     #[must_use]
     pub fn all(section: &'a Section, phase: Phase, order: Order) -> Vec<Self> {
-        let yardstick = section.subjects.iter().find(|s| s.name == YARDSTICK);
-        let mut rows: Vec<Self> = section
-            .subjects
-            .iter()
-            .map(|subject| Self {
-                load: &section.load,
-                subject,
-                phase,
-                yardstick,
-            })
-            .collect();
+        let mut rows = Self::planned(section, phase);
         rows.sort_by(|a, b| {
             let descending = |a: Option<f64>, b: Option<f64>| match (a, b) {
                 (Some(a), Some(b)) => b.total_cmp(&a),
@@ -87,10 +94,23 @@ impl<'a> Row<'a> {
         rows
     }
 
+    /// The rows of a section in the order of the plan.
+    #[must_use]
+    pub fn planned(section: &'a Section, phase: Phase) -> Vec<Self> {
+        let yardstick = section.subjects.iter().find(|s| s.is_yardstick());
+        let row = |subject| Self {
+            load: &section.load,
+            subject,
+            phase,
+            yardstick,
+        };
+        section.subjects.iter().map(row).collect()
+    }
+
     /// Whether this row is what the others are measured against.
     #[must_use]
     pub fn is_yardstick(&self) -> bool {
-        self.subject.name == YARDSTICK
+        self.subject.is_yardstick()
     }
 
     /// Whether no round has figures.

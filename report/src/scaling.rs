@@ -6,10 +6,10 @@ use crate::notes;
 use crate::row::{Cell, Row};
 use crate::section::Section;
 use crate::stats;
-use crate::table::{Column, Grid};
+use crate::table::{self, Column, Grid};
 use crate::tables::{self, column};
 use crate::units::Unit;
-use wsbench_schema::{Load, Phase, metric};
+use wsbench_schema::{Load, Phase, Suite, metric};
 
 /// What stands above it.
 const TITLE: &str = "Against connections";
@@ -36,11 +36,13 @@ fn columns() -> [Column; 10] {
 }
 
 /// A table for each group of loads that differ only in their connections, with
-/// their echo phases; none where there is nothing to set side by side.
+/// their echo phases; none where there is nothing to set side by side. Of WebSocket
+/// servers: [`crate::tcp::overview`] does it for the others.
 #[must_use]
 pub fn grids(sections: &[Section]) -> Vec<Grid> {
     let mut groups: Vec<Vec<&Section>> = Vec::new();
-    for section in sections.iter().filter(|one| one.load.echo.is_some()) {
+    let is_shown = |one: &&Section| one.suite == Suite::Websocket && one.load.echo.is_some();
+    for section in sections.iter().filter(is_shown) {
         let group = groups
             .iter_mut()
             .find(|group| plain(&group[0].load) == plain(&section.load));
@@ -88,21 +90,13 @@ fn grid(group: &[&Section]) -> Grid {
     notes.insert(0, about(group));
     Grid {
         title: TITLE,
-        header: columns.iter().map(|column| column.name).collect(),
-        rows: rows.iter().map(|row| cells(&columns, row)).collect(),
+        names: 2,
+        header: table::header(&columns),
+        rows: rows
+            .iter()
+            .map(|row| table::cells(&columns, row, 2))
+            .collect(),
         notes,
-    }
-}
-
-fn cells(columns: &[Column], row: &Row<'_>) -> Vec<Cell> {
-    match row.failure() {
-        None => columns.iter().map(|column| (column.cell)(row)).collect(),
-        // Which step failed is known; nothing else is.
-        Some(failure) => {
-            let named = columns[..2].iter().map(|column| (column.cell)(row));
-            let rest = vec![Cell::Missing; columns.len() - 3];
-            named.chain([failure]).chain(rest).collect()
-        }
     }
 }
 

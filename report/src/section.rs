@@ -5,11 +5,13 @@ use crate::ReportError;
 use crate::differences::{self, Difference};
 use crate::latency::Latency;
 use std::collections::BTreeMap;
-use wsbench_schema::{Load, Outcome, RunPlan, TrialRecord};
+use wsbench_schema::{Load, Outcome, Phase, RunPlan, Suite, Transport, TrialRecord, metric};
 
 /// All trials under one load: only these are compared with each other.
 #[derive(Clone, Debug)]
 pub struct Section {
+    /// What kind of servers.
+    pub suite: Suite,
     /// What was done.
     pub load: Load,
     /// [`Load::hash`] of it.
@@ -27,6 +29,9 @@ pub struct Section {
 pub struct Subject {
     /// The folder's name, with `-<variant>` behind it for a variant.
     pub name: String,
+    /// Whether it is none of those compared but the client beside the origin, with
+    /// nothing between them.
+    pub is_direct: bool,
     /// Cases of the examination that it passed, `58/60`, if it was examined.
     pub verified: Option<String>,
     /// The rounds that count. Their histograms are in `latencies` instead.
@@ -37,6 +42,9 @@ pub struct Subject {
     pub latencies: BTreeMap<String, Latency>,
 }
 
+/// The subject that shows the least an echo can cost.
+pub const FLOOR: &str = "floor";
+
 /// A round without figures.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FailedRound {
@@ -44,6 +52,39 @@ pub struct FailedRound {
     pub stage: String,
     /// What happened.
     pub reason: String,
+    /// Bytes that had crossed until then, and those planned, if it was a bulk transfer.
+    pub crossed: Option<(u64, u64)>,
+}
+
+impl FailedRound {
+    fn of(trial: &TrialRecord, stage: &str, reason: &str) -> Self {
+        Self {
+            stage: stage.to_owned(),
+            reason: reason.to_owned(),
+            crossed: crossed(trial),
+        }
+    }
+}
+
+/// Bytes that crossed in a bulk transfer, and those planned.
+#[must_use]
+pub fn crossed(trial: &TrialRecord) -> Option<(u64, u64)> {
+    let crossings = trial.load.bulk.as_ref()?.crossings();
+    let bytes = |name| {
+        let bytes = trial.metric(Phase::Bulk, name);
+        bytes.map(|bytes| bytes.saturating_mul(crossings))
+    };
+    Some((
+        bytes(metric::VERIFIED_BYTES)?,
+        bytes(metric::PLANNED_BYTES)?,
+    ))
+}
+
+fn is_direct(trial: &TrialRecord) -> bool {
+    trial
+        .settings
+        .get("role")
+        .is_some_and(|role| role == "direct")
 }
 
 impl Subject {
@@ -77,11 +118,18 @@ impl Subject {
         }
         Ok(Self {
             name: name.to_owned(),
+            is_direct: completed.iter().any(is_direct),
             verified: None,
             completed,
             failed,
             latencies,
         })
+    }
+
+    /// Whether the others are measured against it.
+    #[must_use]
+    pub fn is_yardstick(&self) -> bool {
+        self.is_direct || self.name == FLOOR
     }
 
     /// Rounds that were tried.
@@ -136,6 +184,15 @@ pub fn sections(plan: &RunPlan, trials: &[&TrialRecord]) -> Result<Vec<Section>,
         .collect()
 }
 
+/// What was measured; without any record what can be measured by such a load.
+fn suite(trials: &[&TrialRecord], load: &Load) -> Suite {
+    match (trials.first(), load.transport) {
+        (Some(trial), _) => trial.suite,
+        (None, Transport::Websocket) => Suite::Websocket,
+        (None, Transport::Stream) => Suite::Relay,
+    }
+}
+
 fn section(
     plan: &RunPlan,
     trials: &[&TrialRecord],
@@ -156,20 +213,23 @@ fn section(
         for trial in of_load().filter(|trial| trial.subject.name == name) {
             match &trial.outcome {
                 Outcome::Completed => completed.push((*trial).clone()),
-                Outcome::Failed { stage, reason } => failed.push(FailedRound {
-                    stage: stage.clone(),
-                    reason: reason.clone(),
-                }),
+                Outcome::Failed { stage, reason } => {
+                    failed.push(FailedRound::of(trial, stage, reason));
+                }
             }
         }
         if completed.is_empty() && failed.is_empty() {
             waiting.push(name.to_owned());
         } else {
-            subjects.push(Subject::new(name, completed, failed)?);
+            let mut subject = Subject::new(name, completed, failed)?;
+            let mut trials = of_load().filter(|trial| trial.subject.name == name);
+            subject.is_direct = trials.any(|trial| is_direct(trial));
+            subjects.push(subject);
         }
     }
     let differences = differences::between(&subjects, &load_hash);
     Ok(Section {
+        suite: suite(trials, load),
         load: load.clone(),
         differences,
         load_hash,

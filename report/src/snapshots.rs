@@ -3,7 +3,9 @@
 use crate::{Report, block, example};
 use insta::assert_snapshot;
 use wsbench_schema::Level::Should;
-use wsbench_schema::{Examination, Finding, Phase, RunPlan, TrialRecord, Verdict, mark, metric};
+use wsbench_schema::{
+    Examination, Finding, Phase, RunPlan, Suite, TrialRecord, Verdict, mark, metric,
+};
 
 /// Three subjects and a floor over three rounds: one clean, one with a failed
 /// round and lost echoes, one that never started.
@@ -214,6 +216,138 @@ fn block_of_a_trial_that_died() {
 fn block_of_a_trial_without_figures() {
     let never = example::failed("axum", 1, "build", "no such crate");
     assert_snapshot!(block(&never, true));
+}
+
+/// Four relays and the client without one, over three rounds under two loads of
+/// round trips and one of transfers: one fails a round, one was stopped half way.
+fn relays() -> Report {
+    let mut records = Vec::new();
+    let bulk = |name: &str, round: u32, pace: u64| TrialRecord {
+        suite: Suite::Relay,
+        ..example::transferred(name, round, pace)
+    };
+    for (name, usual) in [
+        ("splice", 90),
+        ("io_copy", 100),
+        ("bufio", 130),
+        ("sendfile", 170),
+        ("direct", 60),
+    ] {
+        for (round, pace) in [(1, usual), (2, usual + 4), (3, usual - 2)] {
+            let small = example::relayed(name, round, pace);
+            let mut large = small.clone();
+            large.load.payload_bytes = 65_536;
+            large.load_hash = large.load.hash();
+            let mut trials = vec![small, large, bulk(name, round, pace)];
+            if name == "direct" {
+                trials = trials.into_iter().map(example::as_direct).collect();
+            }
+            if (name, round) == ("bufio", 3) {
+                let verified = Phase::Bulk.metric(metric::VERIFIED_BYTES);
+                trials[2].metrics.insert(verified, 800_000_000);
+                let failed = example::failed(name, round, "echo", "the relay | died");
+                trials[0].outcome = failed.outcome;
+            }
+            records.extend(trials);
+        }
+    }
+    let loads = records[..3].iter().map(|trial| trial.load.clone());
+    let plan = RunPlan {
+        loads: loads.collect(),
+        ..example::plan(&["splice", "io_copy", "bufio", "sendfile", "direct"], 3)
+    };
+    Report::new(&plan, &records).unwrap()
+}
+
+/// Two strategies at two levels over three rounds: one loses dials and is cut off, one
+/// dies in every round of the second level.
+fn transfers() -> Report {
+    let mut records = Vec::new();
+    for (name, usual) in [("stack", 110), ("pool", 100)] {
+        for (round, pace) in [(1, usual), (2, usual + 6), (3, usual - 4)] {
+            let mut first = example::transferred(name, round, pace);
+            let mut second = first.clone();
+            second.load.connections = 1000;
+            second.load_hash = second.load.hash();
+            let change = |trial: &mut TrialRecord, phase: Phase, name: &str, value: u64| {
+                trial.metrics.insert(phase.metric(name), value);
+            };
+            change(&mut second, Phase::Bulk, metric::SERVER_RSS_PEAK, 61 << 20);
+            if name == "stack" {
+                change(&mut first, Phase::Bulk, metric::VERIFIED_BYTES, 800_000_000);
+                for name in [metric::FAILED, "failed_timed_out_count"] {
+                    change(&mut first, Phase::Connect, name, 3);
+                }
+                let died = example::failed(name, round, "bulk", "the server died of signal 9");
+                change(
+                    &mut second,
+                    Phase::Bulk,
+                    metric::VERIFIED_BYTES,
+                    100_000_000 * u64::from(round),
+                );
+                second.outcome = died.outcome;
+            }
+            records.extend([first, second]);
+        }
+    }
+    let loads = records[..2].iter().map(|trial| trial.load.clone());
+    let plan = RunPlan {
+        loads: loads.collect(),
+        ..example::plan(&["stack", "pool"], 3)
+    };
+    Report::new(&plan, &records).unwrap()
+}
+
+#[test]
+fn markdown_of_relays() {
+    assert_snapshot!(relays().markdown());
+}
+
+#[test]
+fn terminal_of_relays() {
+    assert_snapshot!(relays().terminal(Some(100)));
+}
+
+#[test]
+fn markdown_of_transfers() {
+    assert_snapshot!(transfers().markdown());
+}
+
+#[test]
+fn block_of_a_transfer() {
+    let mut trial = example::transferred("pool", 1, 100);
+    assert_snapshot!(block(&trial, true));
+    let verified = Phase::Bulk.metric(metric::VERIFIED_BYTES);
+    trial.metrics.insert(verified, 800_000_000);
+    let text = block(&trial, true);
+    assert!(text.contains("\nTotal data : 1.6 of 2.0 GB\n"), "{text}");
+    assert!(text.contains("\nNOTE : P (pool): partial: "), "{text}");
+}
+
+/// What is measured as the server of the client without a relay is the origin.
+#[test]
+fn the_origin_is_not_shown_as_a_relay() {
+    let text = relays().markdown();
+    let rows: Vec<&str> = text
+        .lines()
+        .filter(|line| line.starts_with("| direct (no relay)"))
+        .collect();
+    assert_eq!(rows.len(), 3);
+    for row in rows {
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        // CPU (ms) and CPU/msg, or CPU s/GiB and CPU (ms).
+        assert_eq!(cells[3..5], ["-", "-"], "{row}");
+    }
+    assert!(!text.contains("direct | Server CPU/msg"), "{text}");
+}
+
+/// The picture of a relay's table and that of transfers over time, as they are written.
+#[test]
+fn pictures_of_relays_and_transfers() {
+    let charts = crate::pictures::of_section(&relays().sections[0]);
+    assert_snapshot!(charts[0].svg().unwrap());
+    let charts = crate::pictures::of_section(&transfers().sections[0]);
+    assert_snapshot!(charts[0].svg().unwrap());
 }
 
 /// Figures that are all zero, all absent, all there but damaged, all huge:

@@ -13,7 +13,7 @@ pub fn metric(trial: &TrialRecord, phase: Phase, name: &str) -> Option<f64> {
     trial.metric(phase, name).map(|value| value as f64)
 }
 
-fn quotient(dividend: f64, divisor: f64) -> Option<f64> {
+pub(crate) fn quotient(dividend: f64, divisor: f64) -> Option<f64> {
     (divisor != 0.0).then(|| dividend / divisor)
 }
 
@@ -49,7 +49,7 @@ pub fn eer(trial: &TrialRecord, phase: Phase) -> Option<f64> {
 
 /// The readings of a series; none if it was not kept.
 #[expect(clippy::cast_precision_loss, reason = "reports show fewer digits")]
-fn readings<'a>(
+pub(crate) fn readings<'a>(
     trial: &'a TrialRecord,
     phase: Phase,
     name: &str,

@@ -1,7 +1,6 @@
 //! A table is data: columns, each a name and what it reads from a row. Markdown
 //! and terminal are two ways to print the same [`Grid`].
 
-use crate::notes;
 use crate::row::{Cell, Order, Row};
 use crate::section::Section;
 use wsbench_schema::{Load, Phase};
@@ -30,6 +29,15 @@ pub struct Table {
     pub columns: Vec<Column>,
     /// What the columns mean, a sentence each.
     pub definitions: &'static [&'static str],
+    /// What stands under it, a line each.
+    pub notes: fn(&[Row<'_>]) -> Vec<String>,
+}
+
+/// The names of columns.
+#[must_use]
+pub fn header(columns: &[Column]) -> Vec<String> {
+    let names = columns.iter().map(|column| column.name.to_owned());
+    names.collect()
 }
 
 /// A table filled with the rows of a section.
@@ -37,8 +45,10 @@ pub struct Table {
 pub struct Grid {
     /// What stands above it.
     pub title: &'static str,
+    /// Columns from the left that name a row; the others hold what is known of it.
+    pub names: usize,
     /// The names of the columns.
-    pub header: Vec<&'static str>,
+    pub header: Vec<String>,
     /// As many cells in each as there are columns.
     pub rows: Vec<Vec<Cell>>,
     /// What stands under it, a line each.
@@ -63,29 +73,32 @@ impl Table {
         let rows = Row::all(section, self.phase, self.order);
         Grid {
             title: self.title,
-            header: self.columns.iter().map(|column| column.name).collect(),
-            rows: rows.iter().map(|row| self.cells(row)).collect(),
-            notes: notes::under(&rows),
+            names: 1,
+            header: header(&self.columns),
+            rows: rows
+                .iter()
+                .map(|row| cells(&self.columns, row, 1))
+                .collect(),
+            notes: (self.notes)(&rows),
         }
     }
+}
 
-    fn cells(&self, row: &Row<'_>) -> Vec<Cell> {
-        let mut cells: Vec<Cell> = self
-            .columns
-            .iter()
-            .map(|column| (column.cell)(row))
-            .collect();
-        // The reason takes the place of the first figure, and what is known of
-        // the load alone is not repeated beside it.
-        if let Some(failure) = row.failure() {
-            let figures = cells
-                .iter_mut()
-                .filter(|cell| !matches!(cell, Cell::Text(_)));
-            figures.for_each(|cell| *cell = Cell::Missing);
-            if let Some(first) = cells.get_mut(1) {
-                *first = failure;
-            }
+/// What the columns read from a row, of which the first `names` say what it is.
+#[must_use]
+pub fn cells(columns: &[Column], row: &Row<'_>, names: usize) -> Vec<Cell> {
+    let mut cells: Vec<Cell> = columns.iter().map(|column| (column.cell)(row)).collect();
+    // The reason takes the place of the first figure, and what is known of the load
+    // alone is not repeated beside it. How far a round came before it failed is known,
+    // if anything is.
+    if let Some(failure) = row.failure() {
+        let is_kept = |cell: &Cell| matches!(cell, Cell::Text(_) | Cell::Part(..));
+        for cell in cells.iter_mut().skip(names).filter(|cell| !is_kept(cell)) {
+            *cell = Cell::Missing;
         }
-        cells
+        if let Some(first) = cells.get_mut(names) {
+            *first = failure;
+        }
     }
+    cells
 }

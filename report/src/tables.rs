@@ -3,16 +3,30 @@
 
 use crate::latency::Latency;
 use crate::marks;
-use crate::row::{Cell, Row, YARDSTICK};
-use crate::stats;
+use crate::row::{Cell, Row};
 use crate::table::{Column, Table};
 use crate::units::Unit;
-use wsbench_schema::{Phase, metric};
+use crate::{notes, stats, tcp};
+use wsbench_schema::{Phase, Suite, metric};
 
-/// All tables, in the order of the report.
+/// The tables of a suite, in the order of the report.
 #[must_use]
-pub fn all() -> [Table; 4] {
-    [compact(), connections(), echo(), rate()]
+pub fn of(suite: Suite) -> Vec<Table> {
+    match suite {
+        Suite::Websocket => vec![compact(), connections(), echo(), rate()],
+        Suite::Relay => tcp::relay::tables().into(),
+        Suite::Transfer => tcp::transfer::tables().into(),
+    }
+}
+
+/// What the subjects of a suite are called.
+#[must_use]
+pub fn subject_is_a(suite: Suite) -> &'static str {
+    match suite {
+        Suite::Websocket => FRAMEWORK.name,
+        Suite::Relay => tcp::relay::METHOD.name,
+        Suite::Transfer => tcp::transfer::STRATEGY.name,
+    }
 }
 
 pub(crate) const fn column(name: &'static str, cell: fn(&Row<'_>) -> Cell) -> Column {
@@ -28,7 +42,7 @@ fn latency(row: &Row<'_>, name: &str, read: fn(&Latency) -> Option<f64>) -> Cell
     Cell::of(row.latency(name).and_then(read), Unit::Duration)
 }
 
-fn sum(row: &Row<'_>, name: &str) -> Cell {
+pub(crate) fn sum(row: &Row<'_>, name: &str) -> Cell {
     Cell::of(row.sum(name), Unit::Count)
 }
 
@@ -36,15 +50,17 @@ fn typical(row: &Row<'_>, name: &str) -> Cell {
     Cell::of(row.typical(name), Unit::Count)
 }
 
-fn framework(row: &Row<'_>) -> Cell {
-    Cell::Text(if row.is_yardstick() {
-        format!("{YARDSTICK} (yardstick)")
-    } else {
-        row.subject.name.clone()
+/// Its name, and what it is for where it is not compared.
+pub(crate) fn name(row: &Row<'_>) -> Cell {
+    let name = &row.subject.name;
+    Cell::Text(match (row.subject.is_direct, row.is_yardstick()) {
+        (true, _) => format!("{name} (no relay)"),
+        (false, true) => format!("{name} (yardstick)"),
+        (false, false) => name.clone(),
     })
 }
 
-pub(crate) const FRAMEWORK: Column = column("Framework", framework);
+pub(crate) const FRAMEWORK: Column = column("Framework", name);
 const CONNS: Column = column("Conns", |row| typical(row, metric::CONNECTIONS));
 const CONCURRENCY: Column = column("Concurrency", |row| typical(row, metric::CONCURRENCY));
 const PAYLOAD: Column = column("Payload", |row| {
@@ -52,7 +68,7 @@ const PAYLOAD: Column = column("Payload", |row| {
 });
 const TOTAL: Column = column("Total", |row| sum(row, metric::PLANNED));
 const SUCCESS: Column = column("Success", |row| sum(row, metric::SUCCEEDED));
-const FAILED: Column = column("Failed", |row| sum(row, metric::FAILED));
+pub(crate) const FAILED: Column = column("Failed", |row| sum(row, metric::FAILED));
 const USED: Column = column("Used", |row| {
     Cell::of(row.sum(metric::ELAPSED), Unit::Duration)
 });
@@ -80,13 +96,13 @@ pub(crate) const MEMORY_PER_CONNECTION: Column = column("MEM/conn", |row| {
 const SERVER_CPU_SPAN: Column = column("Server CPU/msg min-max", |row| {
     row.span(stats::server_cpu_per_message, Unit::Microseconds)
 });
-const VERIFIED: Column = column("Verified", |row| {
+pub(crate) const VERIFIED: Column = column("Verified", |row| {
     row.subject
         .verified
         .clone()
         .map_or(Cell::Missing, Cell::Text)
 });
-const MARKS: Column = column("Marks", |row| Cell::Text(marks::symbols(row)));
+pub(crate) const MARKS: Column = column("Marks", |row| Cell::Text(marks::symbols(row)));
 
 const LATENCIES: [Column; 8] = [
     column("Min", |row| own(row, |l| Some(l.min_ns))),
@@ -121,10 +137,10 @@ const SORTED_BY_TPS: &str =
 const CPU_AND_MEMORY_MEAN: &str = "CPU in percent of one CPU, memory resident (RSS), both of the server's process tree. CPU Avg is exact, \
 from the CPU clocks at both edges of the phase; CPU Min and Max are of the readings between them and of the average. \
 MEM Min, Avg and Max are of the readings and of both edges.";
-const PERCENTILES: &str = "TP99 is the latency that 99 % of the samples do not exceed, to three significant digits; `-` where \
+pub(crate) const PERCENTILES: &str = "TP99 is the latency that 99 % of the samples do not exceed, to three significant digits; `-` where \
 the samples are too few to have one beyond it (1,000 are needed for TP99.9).";
 
-const VERIFIED_MEANS: &str = "Verified: cases of the protocol examination that it passed, of those that it was asked; the failing ones are \
+pub(crate) const VERIFIED_MEANS: &str = "Verified: cases of the protocol examination that it passed, of those that it was asked; the failing ones are \
 named under Verification in the report. `-`: not examined.";
 
 fn by_tps(row: &Row<'_>) -> Option<f64> {
@@ -143,6 +159,7 @@ fn compact() -> Table {
         order: by_tps,
         columns: columns.to_vec(),
         definitions: &["The echo phase in short; see BenchEcho.", VERIFIED_MEANS],
+        notes: notes::under,
     }
 }
 
@@ -174,6 +191,7 @@ fn connections() -> Table {
             PERCENTILES,
             VERIFIED_MEANS,
         ],
+        notes: notes::under,
     }
 }
 
@@ -226,6 +244,7 @@ fn echo() -> Table {
             PERCENTILES,
             VERIFIED_MEANS,
         ],
+        notes: notes::under,
     }
 }
 
@@ -316,6 +335,7 @@ fn rate() -> Table {
             PERCENTILES,
             VERIFIED_MEANS,
         ],
+        notes: notes::under,
     }
 }
 

@@ -5,6 +5,7 @@ use crate::Report;
 use crate::machine::describe;
 use crate::row::Cell;
 use crate::table::{Grid, Table};
+use crate::tcp::{self, least};
 use crate::{differences, notes, scaling, text, verification};
 use comfy_table::{CellAlignment, ContentArrangement, LineStyle, TableStyle};
 use std::io::IsTerminal as _;
@@ -53,9 +54,12 @@ pub fn document(report: &Report, tables: &[Table], width: Option<u16>) -> String
                 lines.push(grid(&table.fill(section), width));
             }
         }
-        lines.extend(differences::grid(section).map(|found| grid(&found, width)));
+        let more = least::grid(section).into_iter();
+        let more = more.chain(differences::grid(section));
+        lines.extend(more.map(|found| grid(&found, width)));
     }
-    let compared = scaling::grids(&report.sections);
+    let mut compared = scaling::grids(&report.sections);
+    compared.extend(tcp::overview(&report.sections));
     lines.extend(compared.iter().map(|found| grid(found, width)));
     lines.extend(verification(report, width));
     lines.push(String::new());
@@ -86,7 +90,7 @@ fn grid(grid: &Grid, width: usize) -> String {
     let columns: Vec<Strip> = (0..grid.header.len())
         .map(|column| Strip::new(grid, column))
         .collect();
-    let parts = parts(&columns, width);
+    let parts = parts(&columns, grid.names, width);
     let mut out = String::new();
     for (index, part) in parts.iter().enumerate() {
         let title = match parts.len() {
@@ -128,7 +132,7 @@ impl Strip {
             texts.map(|text| text.chars().count()).max().unwrap_or(0)
         };
         let cell_width = widest(&mut cells.iter().map(String::as_str));
-        let header = folded(grid.header[column], cell_width);
+        let header = folded(&grid.header[column], cell_width);
         let width = cell_width.max(widest(&mut header.lines()));
         Self {
             header,
@@ -166,25 +170,30 @@ fn folded(text: &str, width: usize) -> String {
 /// A space to the left and right of each cell.
 const PADDING: usize = 2;
 
-/// Cuts the columns into parts that fit; the first column begins each of them.
+/// Cuts the columns into parts that fit; those that name the rows begin each of them.
 /// A part has at least one more, however narrow the terminal is.
-fn parts(columns: &[Strip], width: usize) -> Vec<Vec<&Strip>> {
-    let Some((name, figures)) = columns.split_first() else {
-        return Vec::new();
+fn parts(columns: &[Strip], names: usize, width: usize) -> Vec<Vec<&Strip>> {
+    let (names, figures) = columns.split_at(names.min(columns.len()));
+    let named = |more: Option<&'_ Strip>| -> usize {
+        let widths = names
+            .iter()
+            .chain(more)
+            .map(|column| column.width + PADDING);
+        widths.sum()
     };
-    let mut parts = vec![vec![name]];
-    let mut used = name.width + PADDING;
+    let mut parts: Vec<Vec<&Strip>> = vec![names.iter().collect()];
+    let mut used = named(None);
     for column in figures {
         let needed = column.width + PADDING;
         let part = parts
             .last_mut()
-            .filter(|part| part.len() == 1 || used + needed <= width);
+            .filter(|part| part.len() == names.len() || used + needed <= width);
         if let Some(part) = part {
             part.push(column);
             used += needed;
         } else {
-            parts.push(vec![name, column]);
-            used = name.width + PADDING + needed;
+            parts.push(names.iter().chain([column]).collect());
+            used = named(Some(column));
         }
     }
     parts
@@ -212,7 +221,8 @@ mod tests {
     fn strip(header: &str, cell: &str) -> Strip {
         let grid = Grid {
             title: "",
-            header: vec![Box::leak(header.to_owned().into_boxed_str())],
+            names: 1,
+            header: vec![header.to_owned()],
             rows: vec![vec![Cell::Text(cell.to_owned())]],
             notes: Vec::new(),
         };
@@ -240,7 +250,7 @@ mod tests {
             .into();
         // 11 for the name, 7 for each other column.
         let headers = |width| -> Vec<String> {
-            let parts = parts(&columns, width);
+            let parts = parts(&columns, 1, width);
             let join = |part: &Vec<&Strip>| {
                 part.iter()
                     .map(|s| s.header.as_str())
@@ -265,7 +275,8 @@ mod tests {
         };
         let grid = Grid {
             title: "T",
-            header: vec!["Framework", "TPS"],
+            names: 1,
+            header: vec!["Framework".to_owned(), "TPS".to_owned()],
             rows: vec![vec![Cell::Text("axum".into()), failed]],
             notes: Vec::new(),
         };

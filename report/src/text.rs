@@ -1,8 +1,8 @@
 //! Text that others wrote (names, reasons, versions), made safe to print: in a
 //! terminal it cannot move the cursor, in markdown it cannot leave its cell.
 
-use crate::row::Cell;
-use crate::units::MISSING;
+use crate::row::{Cell, Place};
+use crate::units::{MISSING, Unit};
 
 /// One line without control characters.
 #[must_use]
@@ -69,13 +69,34 @@ pub fn cell(cell: &Cell) -> String {
         Cell::Span(lowest, highest, unit) => {
             format!("{}-{}", unit.show(*lowest), unit.show(*highest))
         }
+        Cell::Change(before, after, unit) => {
+            format!("{} -> {}", unit.show(*before), unit.show(*after))
+        }
+        Cell::Part(part, whole, unit) => part_of(*part, *whole, *unit),
+        Cell::Placed(value, unit, place) => match place {
+            Place::First => format!("{} *", unit.show(*value)),
+            Place::NotShown => format!("{} ~", unit.show(*value)),
+            Place::TooFewRounds => format!("{} ?", unit.show(*value)),
+            Place::Behind => unit.show(*value),
+        },
+    }
+}
+
+/// `3.2 of 4.0 GB`, in one unit if both have the same; the whole alone is all of it.
+fn part_of(part: f64, whole: f64, unit: Unit) -> String {
+    let (part, whole) = (unit.show(part), unit.show(whole));
+    if part == whole {
+        return whole;
+    }
+    match (part.split_once(' '), whole.split_once(' ')) {
+        (Some((number, of)), Some((_, suffix))) if of == suffix => format!("{number} of {whole}"),
+        _ => format!("{part} of {whole}"),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::units::Unit;
 
     #[test]
     fn markdown_shows_what_others_wrote_as_it_is() {
@@ -99,6 +120,17 @@ mod tests {
         assert_eq!(cell(&Cell::of(Some(0.0), Unit::Count)), "0");
         let span = Cell::Span(5200.0, 5440.0, Unit::Microseconds);
         assert_eq!(cell(&span), "5.20-5.44");
+        let change = Cell::Change(1.0, 501.0, Unit::Count);
+        assert_eq!(cell(&change), "1 -> 501");
+        for (part, text) in [
+            (3.2e9, "3.2 of 4.0 GB"),
+            (9e8, "900.0 MB of 4.0 GB"),
+            (4e9, "4.0 GB"),
+        ] {
+            assert_eq!(cell(&Cell::Part(part, 4e9, Unit::Data)), text);
+        }
+        let first = Cell::Placed(1.0, Unit::Ratio, Place::First);
+        assert_eq!(cell(&first), "1.00 *");
         let failed = Cell::Failed {
             stage: "echo".into(),
             reason: "died".into(),

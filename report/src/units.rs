@@ -30,8 +30,16 @@ pub enum Unit {
     Duration,
     /// Nanoseconds, written as plain microseconds for a column that says so.
     Microseconds,
-    /// Bytes, written as `448.12M` or `1.91G` (steps of 1024).
+    /// Nanoseconds, written as plain milliseconds for a column that says so.
+    Milliseconds,
+    /// Nanoseconds, written as plain seconds for a column that says so.
+    Seconds,
+    /// Bytes of memory, written as `448.12M` or `1.91G` (steps of 1024).
     Bytes,
+    /// Bytes that were transferred, written as `2.0 GB` (steps of 1000).
+    Data,
+    /// Bytes a second, written as `70.4 MB/s` (steps of 1000).
+    DataPerSecond,
     /// Hundredths, written as `293.65%`.
     Percent,
 }
@@ -50,7 +58,18 @@ impl Unit {
             Unit::Ratio => format!("{value:.2}"),
             Unit::Duration => scaled(value, 1000.0, &["ns", "us", "ms", "s"]),
             Unit::Microseconds => format!("{:.2}", value / 1000.0),
+            Unit::Milliseconds => format!("{:.2}", value / 1e6),
+            Unit::Seconds => format!("{:.3}", value / 1e9),
             Unit::Bytes => scaled(value, 1024.0, &["B", "K", "M", "G", "T"]),
+            Unit::Data => rounded(value, 1000.0, &[" B", " kB", " MB", " GB", " TB"], 1),
+            // A tenth of a gigabyte is too coarse to compare by.
+            Unit::DataPerSecond => {
+                let suffixes = [" B/s", " kB/s", " MB/s", " GB/s", " TB/s"];
+                match value < 999.95e6 {
+                    true => rounded(value, 1000.0, &suffixes, 1),
+                    false => rounded(value.max(1e9), 1000.0, &suffixes, 2),
+                }
+            }
             Unit::Percent => format!("{value:.2}%"),
         }
     }
@@ -67,6 +86,8 @@ impl Unit {
             (1024.0, "KiB"),
             (1.0, "B"),
         ];
+        const DATA: [(f64, &str); 4] = [(1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B")];
+        const RATES: [(f64, &str); 4] = [(1e9, "GB/s"), (1e6, "MB/s"), (1e3, "kB/s"), (1.0, "B/s")];
         let largest = |steps: &[(f64, &'static str)]| {
             let fits = steps.iter().find(|(divisor, _)| most >= *divisor);
             fits.or(steps.last()).copied().unwrap_or((1.0, ""))
@@ -76,26 +97,36 @@ impl Unit {
             Unit::PerSecond => (1.0, "a second"),
             Unit::Duration => largest(&DURATIONS),
             Unit::Microseconds => (1000.0, "us"),
+            Unit::Milliseconds => (1e6, "ms"),
+            Unit::Seconds => (1e9, "s"),
             Unit::Bytes => largest(&BYTES),
+            Unit::Data => largest(&DATA),
+            Unit::DataPerSecond => largest(&RATES),
             Unit::Percent => (1.0, "%"),
         }
     }
 }
 
 /// Two decimals in the largest suffix that leaves at least 1 before the point.
-/// The step is taken on the rounded figure, so that 999.996us is 1.00ms.
 fn scaled(value: f64, step: f64, suffixes: &[&str]) -> String {
+    rounded(value, step, suffixes, 2)
+}
+
+/// So many decimals in the largest suffix that leaves at least 1 before the point.
+/// The step is taken on the rounded figure, so that 999.996us is 1.00ms.
+fn rounded(value: f64, step: f64, suffixes: &[&str], decimals: usize) -> String {
+    let tens = if decimals == 1 { 10.0 } else { 100.0 };
     let mut value = value;
     let mut suffixes = suffixes.iter();
     let mut suffix = suffixes.next().copied().unwrap_or_default();
     for larger in suffixes {
-        if (value.abs() * 100.0).round() < step * 100.0 {
+        if (value.abs() * tens).round() < step * tens {
             break;
         }
         value /= step;
         suffix = larger;
     }
-    format!("{value:.2}{suffix}")
+    format!("{value:.decimals$}{suffix}")
 }
 
 /// A part of a whole in percent. Rounding never turns one failure among
@@ -187,6 +218,26 @@ mod tests {
         assert_eq!(Unit::Ratio.show(342.834), "342.83");
         assert_eq!(Unit::Percent.show(293.65), "293.65%");
         assert_eq!(Unit::Microseconds.show(5_309.0), "5.31");
+    }
+
+    #[test]
+    fn what_was_transferred_looks_as_in_the_original() {
+        for (bytes, data, rate) in [
+            (0.0, "0.0 B", "0.0 B/s"),
+            (70.44e6, "70.4 MB", "70.4 MB/s"),
+            (999.96e6, "1.0 GB", "1.00 GB/s"),
+            (2e9, "2.0 GB", "2.00 GB/s"),
+            (2.345e12, "2.3 TB", "2.35 TB/s"),
+        ] {
+            assert_eq!(Unit::Data.show(bytes), data);
+            assert_eq!(Unit::DataPerSecond.show(bytes), rate);
+        }
+    }
+
+    #[test]
+    fn columns_that_name_their_unit_hold_plain_numbers() {
+        assert_eq!(Unit::Milliseconds.show(1.58e9), "1580.00");
+        assert_eq!(Unit::Seconds.show(123_456_789.0), "0.123");
     }
 
     #[test]

@@ -1,0 +1,210 @@
+//! Where a report is written, and how its files are called.
+
+use crate::chart::Chart;
+use crate::{Report, ReportError, markdown, pictures, tables};
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::{fs, io};
+use wsbench_schema::Suite;
+
+/// The folder of the pictures, within that of the report.
+const CHARTS: &str = "charts";
+
+/// What stands around the name of every file of a report.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Names<'a> {
+    prefix: &'a str,
+    suffix: &'a str,
+}
+
+impl<'a> Names<'a> {
+    /// # Errors
+    /// If one contains a `/` and so names another folder.
+    pub fn new(prefix: &'a str, suffix: &'a str) -> Result<Self, ReportError> {
+        let parts = [prefix, suffix];
+        match parts.iter().find(|part| part.contains(['/', '\0'])) {
+            Some(part) => Err(ReportError::FileName((*part).to_owned())),
+            None => Ok(Self { prefix, suffix }),
+        }
+    }
+
+    fn file(&self, name: &str, ending: &str) -> String {
+        format!("{}{name}{}.{ending}", self.prefix, self.suffix)
+    }
+
+    /// Where a picture is, as markdown beside it names it.
+    #[must_use]
+    pub fn link(&self, chart: &Chart) -> String {
+        let mut link = format!("{CHARTS}/");
+        for byte in self.file(&chart.file, "svg").bytes() {
+            match byte {
+                b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' => {
+                    link.push(byte.into());
+                }
+                _ => {
+                    let _ = write!(link, "%{byte:02X}");
+                }
+            }
+        }
+        link
+    }
+
+    /// Whether a file is a picture of a report with these names.
+    fn is_picture(&self, file: &str) -> bool {
+        let name = file
+            .strip_prefix(self.prefix)
+            .and_then(|rest| rest.strip_suffix(&format!("{}.svg", self.suffix)));
+        name.is_some_and(pictures::is_name)
+    }
+}
+
+/// Writes all files of a report and says which; of many pictures only their folder.
+///
+/// # Errors
+/// If the file system refuses.
+pub fn write(
+    report: &Report,
+    folder: &Path,
+    names: &Names<'_>,
+) -> Result<Vec<PathBuf>, ReportError> {
+    let tables = tables::of(report.suite());
+    make(folder)?;
+    let mut documents = vec![("report", markdown::document(report, &tables, names))];
+    for table in tables {
+        documents.push((table.file, markdown::document(report, &[table], names)));
+    }
+    let others = Suite::ALL
+        .into_iter()
+        .filter(|suite| *suite != report.suite());
+    for table in others.flat_map(tables::of) {
+        remove(&folder.join(names.file(table.file, "md")))?;
+    }
+    let mut paths = Vec::new();
+    for (name, text) in documents {
+        let path = folder.join(names.file(name, "md"));
+        save(&path, &text)?;
+        paths.push(path);
+    }
+    paths.extend(charts(report, folder, names)?);
+    Ok(paths)
+}
+
+/// The folder of the pictures, if there are any.
+fn charts(
+    report: &Report,
+    folder: &Path,
+    names: &Names<'_>,
+) -> Result<Option<PathBuf>, ReportError> {
+    let folder = folder.join(CHARTS);
+    for file in listed(&folder)? {
+        if file.to_str().is_some_and(|file| names.is_picture(file)) {
+            remove(&folder.join(file))?;
+        }
+    }
+    let sections = report.sections.iter();
+    let mut charts: Vec<Chart> = sections.flat_map(pictures::of_section).collect();
+    charts.extend(pictures::across(&report.sections));
+    if charts.is_empty() {
+        return Ok(None);
+    }
+    make(&folder)?;
+    for chart in charts {
+        let svg = chart.svg().map_err(|cause| ReportError::Chart {
+            file: chart.file.clone(),
+            cause,
+        })?;
+        save(&folder.join(names.file(&chart.file, "svg")), &svg)?;
+    }
+    Ok(Some(folder))
+}
+
+fn refused(path: &Path, cause: io::Error) -> ReportError {
+    let path = path.to_owned();
+    ReportError::Io { path, cause }
+}
+
+fn make(folder: &Path) -> Result<(), ReportError> {
+    fs::create_dir_all(folder).map_err(|cause| refused(folder, cause))
+}
+
+fn save(path: &Path, text: &str) -> Result<(), ReportError> {
+    fs::write(path, text).map_err(|cause| refused(path, cause))
+}
+
+/// What is not there need not be removed.
+fn remove(path: &Path) -> Result<(), ReportError> {
+    match fs::remove_file(path) {
+        Err(cause) if cause.kind() != io::ErrorKind::NotFound => Err(refused(path, cause)),
+        _ => Ok(()),
+    }
+}
+
+/// The names of the files in a folder; none if there is no such folder.
+fn listed(folder: &Path) -> Result<Vec<std::ffi::OsString>, ReportError> {
+    let entries = match fs::read_dir(folder) {
+        Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries.map_err(|cause| refused(folder, cause))?,
+    };
+    let names = entries.map(|entry| entry.map(|entry| entry.file_name()));
+    names
+        .collect::<io::Result<_>>()
+        .map_err(|cause| refused(folder, cause))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::example;
+    use wsbench_schema::{RunPlan, TrialRecord};
+
+    fn report(trials: &[TrialRecord]) -> Report {
+        let plan = RunPlan {
+            loads: vec![trials[0].load.clone()],
+            ..example::plan(&["pool"], 1)
+        };
+        Report::new(&plan, trials).unwrap()
+    }
+
+    fn files(folder: &Path) -> Vec<String> {
+        let files = listed(folder).unwrap().into_iter();
+        let mut files: Vec<String> = files.map(|file| file.into_string().unwrap()).collect();
+        files.sort();
+        files
+    }
+
+    #[test]
+    fn every_picture_that_is_shown_is_written_and_nothing_of_an_earlier_run_is_left() {
+        let folder = tempfile::tempdir().unwrap();
+        let (folder, charts) = (folder.path(), folder.path().join(CHARTS));
+        let write = |trial: TrialRecord, prefix, suffix| {
+            report(&[trial]).write(folder, prefix, suffix).unwrap()
+        };
+        write(example::transferred("pool", 1, 100), "a (1) ", "_b");
+        let first = files(&charts);
+        assert_eq!(first.len(), 2, "{first:?}");
+        let text = fs::read_to_string(folder.join("a (1) report_b.md")).unwrap();
+        let links: Vec<&str> = text.split("](charts/").skip(1).collect();
+        assert_eq!(links.len(), 2);
+        for link in links {
+            let link = link.split(')').next().unwrap();
+            let file = link
+                .replace("%20", " ")
+                .replace("%28", "(")
+                .replace("%29", ")");
+            assert!(first.contains(&file), "{file} is none of {first:?}");
+        }
+        // Another report beside it, and then one of the same names and another suite.
+        write(example::relayed("splice", 1, 100), "", "");
+        assert_eq!(files(&charts).len(), 5);
+        fs::write(charts.join("mine.svg"), "").unwrap();
+        let paths = write(example::trial("axum", 1), "", "");
+        assert_eq!(paths.len(), 5);
+        let left = files(&charts);
+        assert_eq!(left.len(), 3, "{left:?}");
+        assert!(left.contains(&"mine.svg".to_owned()));
+        let tables = files(folder);
+        assert!(tables.contains(&"echo.md".to_owned()));
+        assert!(!tables.contains(&"relay.md".to_owned()), "{tables:?}");
+        assert!(tables.contains(&"a (1) transfer_b.md".to_owned()));
+    }
+}
