@@ -14,6 +14,11 @@ pub fn own_cpu_ns() -> u64 {
     since_zero_ns(clock_gettime(ClockId::ProcessCPUTime))
 }
 
+/// CPU time that this thread has used so far.
+pub(crate) fn own_thread_cpu_ns() -> u64 {
+    since_zero_ns(clock_gettime(ClockId::ThreadCPUTime))
+}
+
 /// `CLOCK_MONOTONIC`.
 pub(crate) fn monotonic_ns() -> u64 {
     since_zero_ns(clock_gettime(ClockId::Monotonic))

@@ -1,6 +1,6 @@
 //! CPU and memory of a process tree, seen from outside: exact at the edges of a
-//! phase ([`Tree`]), as a series between them ([`SeriesSampler`]). Knows
-//! processes; knows nothing of servers, loads or reports.
+//! phase ([`Tree`]), as a series between them ([`SeriesSampler`]), and at its most
+//! ([`PeakSampler`]). Knows processes; knows nothing of servers, loads or reports.
 //!
 //! # What it costs
 //!
@@ -12,13 +12,19 @@
 //! their numbers in the listing of `/proc`. The thread runs on the CPUs of the
 //! thread that starts it.
 
+mod activity;
 mod clock;
 mod error;
+mod peak;
 mod procfs;
 mod series;
+mod stacks;
 mod tree;
 
+pub use activity::Activity;
 pub use clock::own_cpu_ns;
 pub use error::SamplerError;
+pub use peak::{Peak, PeakSampler};
 pub use series::{MIN_INTERVAL, SeriesSampler};
+pub use stacks::stack_bytes;
 pub use tree::Tree;

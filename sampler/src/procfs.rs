@@ -57,7 +57,7 @@ pub(crate) fn stat(pid: u32, buffer: &mut Vec<u8>) -> Result<Option<Stat>, Sampl
     }
     match parse_stat(buffer) {
         Some(stat) => Ok(Some(stat)),
-        None => Err(failed(&path, "not the fields that Linux writes")),
+        None => Err(strange(&path)),
     }
 }
 
@@ -67,13 +67,162 @@ pub(crate) fn resident_pages(pid: u32, buffer: &mut Vec<u8>) -> Result<Option<u6
     if !read(&path, buffer)? {
         return Ok(None);
     }
-    let pages = std::str::from_utf8(buffer)
-        .ok()
-        .and_then(|text| text.split_ascii_whitespace().nth(1)?.parse().ok());
-    match pages {
+    match parse_resident_pages(buffer) {
         Some(pages) => Ok(Some(pages)),
-        None => Err(failed(&path, "not the fields that Linux writes")),
+        None => Err(strange(&path)),
     }
+}
+
+/// Of the line of `/proc/PID/statm`.
+pub(crate) fn parse_resident_pages(line: &[u8]) -> Option<u64> {
+    let text = std::str::from_utf8(line).ok()?;
+    text.split_ascii_whitespace().nth(1)?.parse().ok()
+}
+
+/// Page faults of all threads that a process has and had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Faults {
+    pub minor: u64,
+    pub major: u64,
+}
+
+/// Of `/proc/PID/stat`.
+pub(crate) fn faults(pid: u32, buffer: &mut Vec<u8>) -> Result<Option<Faults>, SamplerError> {
+    let path = file(pid, "stat");
+    if !read(&path, buffer)? {
+        return Ok(None);
+    }
+    match parse_faults(buffer) {
+        Some(faults) => Ok(Some(faults)),
+        None => Err(strange(&path)),
+    }
+}
+
+fn parse_faults(line: &[u8]) -> Option<Faults> {
+    let fields = fields_behind_name(line)?;
+    let field = |number: usize| fields.get(number - 3)?.parse().ok();
+    Some(Faults {
+        minor: field(10)?,
+        major: field(12)?,
+    })
+}
+
+/// The threads that a process has; none if it is gone.
+pub(crate) fn threads(pid: u32) -> Result<Vec<u32>, SamplerError> {
+    let folder = file(pid, "task");
+    let cannot = |error: &std::io::Error| failed(&folder, &error.to_string());
+    let entries = match folder.read_dir() {
+        Err(error) if is_gone(&error) => return Ok(Vec::new()),
+        entries => entries.map_err(|error| cannot(&error))?,
+    };
+    let mut found = Vec::new();
+    for entry in entries {
+        match entry {
+            Err(error) if is_gone(&error) => break,
+            entry => {
+                let name = entry.map_err(|error| cannot(&error))?.file_name();
+                found.extend(name.to_str().and_then(|name| name.parse::<u32>().ok()));
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// How often a thread went to sleep, and how often it was made to wait.
+pub(crate) fn switches(
+    pid: u32,
+    thread: u32,
+    buffer: &mut Vec<u8>,
+) -> Result<Option<(u64, u64)>, SamplerError> {
+    let path = file(pid, &format!("task/{thread}/status"));
+    if !read(&path, buffer)? {
+        return Ok(None);
+    }
+    match parse_switches(buffer) {
+        Some(switches) => Ok(Some(switches)),
+        None => Err(strange(&path)),
+    }
+}
+
+fn parse_switches(status: &[u8]) -> Option<(u64, u64)> {
+    // The name of a program stands in it too, but never with a line break.
+    let text = String::from_utf8_lossy(status);
+    let value = |name: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+        line.trim().parse().ok()
+    };
+    Some((
+        value("voluntary_ctxt_switches:")?,
+        value("nonvoluntary_ctxt_switches:")?,
+    ))
+}
+
+/// The stack pointer of a thread that waits in a system call; `None` if it runs.
+pub(crate) fn stack_pointer(
+    pid: u32,
+    thread: u32,
+    buffer: &mut Vec<u8>,
+) -> Result<Option<u64>, SamplerError> {
+    let path = file(pid, &format!("task/{thread}/syscall"));
+    let found = read(&path, buffer)?;
+    Ok(found.then(|| parse_stack_pointer(buffer)).flatten())
+}
+
+/// The last but one of the numbers, in `running` none.
+fn parse_stack_pointer(line: &[u8]) -> Option<u64> {
+    let text = std::str::from_utf8(line).ok()?;
+    let word = text.split_ascii_whitespace().rev().nth(1)?;
+    u64::from_str_radix(word.strip_prefix("0x")?, 16).ok()
+}
+
+/// A stretch of a process' address space.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Mapping {
+    start: u64,
+    end: u64,
+    pub resident_bytes: u64,
+}
+
+impl Mapping {
+    /// Whether any of these sorted addresses is in it.
+    pub fn holds_any(&self, sorted: &[u64]) -> bool {
+        let first = sorted.partition_point(|address| *address < self.start);
+        sorted.get(first).is_some_and(|address| *address < self.end)
+    }
+}
+
+/// All of a process; none if it is gone.
+pub(crate) fn mappings(pid: u32, buffer: &mut Vec<u8>) -> Result<Vec<Mapping>, SamplerError> {
+    let path = file(pid, "smaps");
+    match read(&path, buffer)? {
+        true => parse_mappings(buffer).ok_or_else(|| strange(&path)),
+        false => Ok(Vec::new()),
+    }
+}
+
+fn parse_mappings(smaps: &[u8]) -> Option<Vec<Mapping>> {
+    let mut found: Vec<Mapping> = Vec::new();
+    // A mapping is named after its file, which may have any name.
+    for line in String::from_utf8_lossy(smaps).lines() {
+        if let Some(rest) = line.strip_prefix("Rss:") {
+            let kilobytes: u64 = rest.trim().strip_suffix(" kB")?.trim().parse().ok()?;
+            found.last_mut()?.resident_bytes = kilobytes * 1024;
+        } else if let Some((start, end)) = parse_range(line) {
+            found.push(Mapping {
+                start,
+                end,
+                resident_bytes: 0,
+            });
+        }
+    }
+    Some(found)
+}
+
+/// `55678cc04000-55678cc06000 r--p ...`, the first line of a mapping.
+fn parse_range(line: &str) -> Option<(u64, u64)> {
+    let (start, end) = line.split_once(' ')?.0.split_once('-')?;
+    let address = |text| u64::from_str_radix(text, 16).ok();
+    Some((address(start)?, address(end)?))
 }
 
 /// What the kernel dropped of the connection requests in the network namespace of
@@ -101,7 +250,7 @@ fn parse_listen_queue(netstat: &[u8]) -> Option<ListenQueue> {
     })
 }
 
-fn file(pid: u32, name: &str) -> PathBuf {
+pub(crate) fn file(pid: u32, name: &str) -> PathBuf {
     PathBuf::from(format!("/proc/{pid}/{name}"))
 }
 
@@ -110,11 +259,19 @@ fn read(path: &Path, buffer: &mut Vec<u8>) -> Result<bool, SamplerError> {
     buffer.clear();
     match File::open(path).and_then(|mut file| file.read_to_end(buffer)) {
         Ok(_) => Ok(true),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
-        // ESRCH: it was there when the file was opened.
-        Err(error) if error.raw_os_error() == Some(nix::libc::ESRCH) => Ok(false),
+        Err(error) if is_gone(&error) => Ok(false),
         Err(error) => Err(failed(path, &error.to_string())),
     }
+}
+
+/// Whether that is because the process is no more. ESRCH: it was there when the file
+/// was opened.
+pub(crate) fn is_gone(error: &std::io::Error) -> bool {
+    error.kind() == ErrorKind::NotFound || error.raw_os_error() == Some(nix::libc::ESRCH)
+}
+
+fn strange(path: &Path) -> SamplerError {
+    failed(path, "not the fields that Linux writes")
 }
 
 fn failed(path: &Path, cause: &str) -> SamplerError {
@@ -124,14 +281,17 @@ fn failed(path: &Path, cause: &str) -> SamplerError {
     }
 }
 
-/// The name of the program, in parentheses, may hold spaces and parentheses.
-fn parse_stat(line: &[u8]) -> Option<Stat> {
+/// The fields of a `stat` line from the third on. The name of the program, in
+/// parentheses, may hold spaces and parentheses.
+fn fields_behind_name(line: &[u8]) -> Option<Vec<&str>> {
     let end_of_name = line.iter().rposition(|&byte| byte == b')')?;
+    let text = std::str::from_utf8(&line[end_of_name + 1..]).ok()?;
+    Some(text.split_ascii_whitespace().collect())
+}
+
+fn parse_stat(line: &[u8]) -> Option<Stat> {
     let pid = std::str::from_utf8(line.split(|&byte| byte == b' ').next()?).ok()?;
-    let fields: Vec<&str> = std::str::from_utf8(&line[end_of_name + 1..])
-        .ok()?
-        .split_ascii_whitespace()
-        .collect();
+    let fields = fields_behind_name(line)?;
     // proc(5) counts from 1 and the state is its field 3.
     let field = |number: usize| fields.get(number - 3).copied();
     let ticks = |number| field(number)?.parse::<i64>().ok().map(i64::unsigned_abs);
@@ -165,6 +325,42 @@ mod tests {
             }
         );
         assert!(!stat.is_dead());
+    }
+
+    #[test]
+    fn faults_are_those_of_the_process_and_not_of_its_children() {
+        let line = b"17 (a) b (c)) S 4 17 17 0 -1 4194560 1 2 3 4 50 60 70 80 20 0 9 0 12345 1 2\n";
+        let expected = Faults { minor: 1, major: 3 };
+        assert_eq!(parse_faults(line), Some(expected));
+        assert_eq!(parse_faults(b"17 (a) S 4 17"), None);
+    }
+
+    #[test]
+    fn both_kinds_of_switches_are_told_apart() {
+        let status = b"Name:\tx\nvoluntary_ctxt_switches:\t7\nnonvoluntary_ctxt_switches:\t9\n";
+        assert_eq!(parse_switches(status), Some((7, 9)));
+        assert_eq!(parse_switches(b"Name:\tx\n"), None);
+    }
+
+    #[test]
+    fn a_waiting_threads_stack_pointer_finds_its_mapping() {
+        let waiting = b"230 0x0 0x0 0x0 0x0 0x0 0x0 0x7ffc2a06878 0x7f8c8bc79503\n";
+        assert_eq!(parse_stack_pointer(waiting), Some(0x7ff_c2a0_6878));
+        assert_eq!(parse_stack_pointer(b"running\n"), None);
+        let smaps = b"1000-3000 rw-p 00000000 00:00 0   [stack]\nSize:  8 kB\nRss:   4 kB\n\
+            3000-4000 r--p 00000000 fe:00 1  /a Rss: b\nRss:  0 kB\n";
+        let found = parse_mappings(smaps).unwrap();
+        let held = |sorted: &[u64]| -> Vec<bool> {
+            found
+                .iter()
+                .map(|mapping| mapping.holds_any(sorted))
+                .collect()
+        };
+        assert_eq!(found[0].resident_bytes, 4096);
+        assert_eq!(held(&[0x2fff]), [true, false]);
+        assert_eq!(held(&[0xfff, 0x3000]), [false, true]);
+        assert_eq!(held(&[0x4000]), [false, false]);
+        assert_eq!(held(&[]), [false, false]);
     }
 
     #[test]

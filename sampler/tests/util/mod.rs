@@ -136,6 +136,10 @@ pub fn obey() {
                 black_box(&held);
                 0
             }
+            "free" => {
+                held = Vec::new();
+                0
+            }
             "threads" => {
                 for _ in 0..rest.parse().unwrap() {
                     thread::Builder::new()
@@ -143,6 +147,21 @@ pub fn obey() {
                         .spawn(|| thread::sleep(Duration::from_secs(60)))
                         .unwrap();
                 }
+                0
+            }
+            "stacks" => {
+                let (count, bytes) = rest.split_once(' ').unwrap();
+                let bytes: usize = bytes.parse().unwrap();
+                let count: usize = count.parse().unwrap();
+                let (ready, told) = std::sync::mpsc::channel();
+                for _ in 0..count {
+                    let ready = ready.clone();
+                    thread::Builder::new()
+                        .stack_size(1 << 20)
+                        .spawn(move || descend(bytes, &|| ready.send(()).unwrap()))
+                        .unwrap();
+                }
+                (0..count).for_each(|_| told.recv().unwrap());
                 0
             }
             "spawn" => u64::from(child.insert(Subject::start()).pid()),
@@ -156,6 +175,19 @@ pub fn obey() {
     }
     // Threads that sleep must not keep the process.
     std::process::exit(0);
+}
+
+/// Uses at least so much stack, tells, and sleeps with it.
+fn descend(bytes: usize, told: &dyn Fn()) {
+    let frame = black_box([1_u8; 4096]);
+    match bytes.checked_sub(frame.len()) {
+        Some(rest) => descend(rest, told),
+        None => {
+            told();
+            thread::sleep(Duration::from_secs(60));
+        }
+    }
+    black_box(&frame);
 }
 
 /// Uses that much CPU time on one thread, and tells how much it was.
