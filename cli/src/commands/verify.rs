@@ -179,6 +179,7 @@ fn examine(root: &Root, subject: &Subject) -> anyhow::Result<Examination> {
         nodelay: true,
         max_message: None,
         extra_args: Vec::new(),
+        counters: None,
         log: root.output("log").join(format!("verify-{name}.log")),
         start_timeout: START_WITHIN,
         connections: 0,

@@ -3,8 +3,10 @@
 //! trial's result; everything that was started is stopped and reaped.
 
 mod counted;
+mod inside;
 mod origin;
 mod phases;
+mod sight;
 mod stand;
 
 use crate::doctor::{Demand, Limits};
@@ -27,7 +29,9 @@ use crate::server::{ServerSpec, StopReport, numbered};
 use crate::subject::Subject;
 use anyhow::Context as _;
 pub use counted::count as count_syscalls;
+use inside::Inside;
 use phases::{Guard, Phases};
+use sight::Sight;
 pub use stand::Stand;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -97,6 +101,7 @@ impl Bench<'_> {
             nodelay: self.options.nodelay,
             max_message: None,
             extra_args: self.options.buffer_args(subject),
+            counters: subject.counts().then(|| log.with_extension("counters")),
             log,
             start_timeout: START_TIMEOUT,
             connections,
@@ -389,7 +394,9 @@ fn load(
     let interval = bench.options.sample_interval;
     let pids = stand.servers.pids();
     let observer = LocalObserver::new(pids, bench.cpus.server.clone(), interval);
-    let mut observer = observer.map_err(broken)?;
+    let inside = Inside::of(job.subject.suite, stand.servers.counters());
+    let perf = job.is_counting.then(|| bench.logs.join("perf"));
+    let sight = Sight::new(observer.map_err(broken)?, inside, perf);
     let log = log(bench, &steps.current, "client.log");
     let logs: Vec<PathBuf> = (0..processes.client)
         .map(|index| numbered(&log, index, processes.client))
@@ -402,7 +409,7 @@ fn load(
         bench,
         job,
         stand,
-        observer: &mut observer,
+        sight,
         clients,
         steps,
         guard: Guard::of(bench, job.largest()),

@@ -97,6 +97,7 @@ fn one(
         nodelay: options.nodelay,
         max_message: options.max_message,
         extra_args: Vec::new(),
+        counters: None,
         log: root.output("log").join(format!("{}.log", subject.name)),
         start_timeout: options.start_timeout,
         connections: 0,

@@ -30,6 +30,10 @@ impl Servers {
             let server = Server::launch(ServerSpec {
                 ports,
                 log: numbered(&spec.log, index, count),
+                counters: spec
+                    .counters
+                    .as_ref()
+                    .map(|path| numbered(path, index, count)),
                 ..spec.clone()
             });
             let server = server.map_err(|error| which(error, index as usize, count))?;
@@ -50,6 +54,12 @@ impl Servers {
     /// The processes that were started.
     pub fn pids(&self) -> Vec<u32> {
         self.all.iter().map(Server::pid).collect()
+    }
+
+    /// Where they count about themselves, if they do.
+    pub fn counters(&self) -> Vec<PathBuf> {
+        let paths = self.all.iter().filter_map(Server::counters);
+        paths.map(Path::to_owned).collect()
     }
 
     /// Ports that they listen on together.

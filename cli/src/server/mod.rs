@@ -13,7 +13,7 @@ pub use group::{Servers, numbered};
 use link::Link;
 use std::ffi::OsString;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use wsbench_schema::PortRange;
 
@@ -45,6 +45,8 @@ pub struct ServerSpec {
     pub max_message: Option<u64>,
     /// Further arguments.
     pub extra_args: Vec<String>,
+    /// `--counters` of the contract: where a transfer server counts about itself.
+    pub counters: Option<PathBuf>,
     /// File that takes its output; emptied first, and its folder is made.
     pub log: PathBuf,
     /// How long it may take until it listens.
@@ -71,6 +73,9 @@ impl ServerSpec {
         flag("--nodelay", self.nodelay.to_string());
         if let Some(bytes) = self.max_message {
             flag("--max-message", bytes.to_string());
+        }
+        if let Some(path) = &self.counters {
+            line.extend(["--counters".into(), path.into()]);
         }
         line.extend(self.extra_args.iter().map(OsString::from));
         line
@@ -172,6 +177,11 @@ impl Server {
             std::thread::sleep(pause);
             pause = (pause * 2).min(Duration::from_millis(20));
         }
+    }
+
+    /// Where it counts about itself, if it does.
+    pub fn counters(&self) -> Option<&Path> {
+        self.spec.counters.as_deref()
     }
 
     /// Process that was started.

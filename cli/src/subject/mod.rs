@@ -98,6 +98,11 @@ impl Subject {
         !self.suite.is_websocket() && matches!(self.kind, Kind::Rust(_))
     }
 
+    /// Whether it has the flag `--counters` of the transfer suite.
+    pub fn counts(&self) -> bool {
+        self.suite == Suite::Transfer && matches!(self.kind, Kind::Rust(_))
+    }
+
     /// The program and its first arguments; the flags of the contract come
     /// behind. To be run in [`Subject::folder`]. Nothing is built here.
     ///

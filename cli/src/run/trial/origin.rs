@@ -44,6 +44,7 @@ impl Origin {
             nodelay: true,
             max_message: None,
             extra_args: Vec::new(),
+            counters: None,
             log,
             start_timeout: START_TIMEOUT,
             connections,

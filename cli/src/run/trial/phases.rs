@@ -1,17 +1,16 @@
 //! The phases of one trial: ready, edge, go, done, edge, recorded.
 
-use super::origin::Origin;
+use super::inside::Figures;
+use super::sight::Sight;
 use super::{Bench, HOST, Job, Stand, Steps, Stop};
 use crate::driver::{Clients, Halt, Rest};
 use crate::machine;
-use crate::observe::{LocalObserver, Observer};
 use crate::progress::{Meter, note};
 use crate::run::footprint;
-use crate::run::syscalls::Counter;
 use crate::run::verdict;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
-use wsbench_schema::{Load, Phase, PhaseReport, Target, metric};
+use wsbench_schema::{Load, Phase, PhaseReport, Target, TrialRecord, metric};
 
 /// How long the client may take to notice that the server is gone, so that what
 /// it measured until then is kept.
@@ -24,7 +23,7 @@ pub struct Phases<'a> {
     pub bench: &'a Bench<'a>,
     pub job: &'a Job<'a>,
     pub stand: &'a mut Stand,
-    pub observer: &'a mut LocalObserver,
+    pub sight: Sight,
     pub clients: Clients,
     pub steps: &'a mut Steps,
     pub guard: Guard,
@@ -83,13 +82,9 @@ impl Phases<'_> {
     }
 
     fn one(&mut self, phase: Phase) -> Result<(), Stop> {
-        let begin = self.observer.begin(phase);
-        let mut begin = begin.map_err(|error| self.unobserved(phase, &error))?;
-        if let Some(origin) = &mut self.stand.origin {
-            let began = origin.begin();
-            began.map_err(|error| self.unobserved(phase, &error))?;
-        }
-        let counter = self.counter(phase)?;
+        let begun = self.sight.begin(phase, self.stand.origin.as_mut());
+        let (mut begin, figures) = begun.map_err(|error| self.unobserved(phase, &error))?;
+        self.record(phase, figures);
         let title = format!("{}  {phase}", self.steps.title());
         let mut meter = Meter::new(title);
         let done = {
@@ -97,9 +92,7 @@ impl Phases<'_> {
             self.clients
                 .go(phase, &mut watch, &mut |progress| meter.update(progress))
         };
-        let end = self.observer.end(phase);
-        let origin = self.stand.origin.as_mut().map(Origin::end);
-        let syscalls = counter.map(Counter::finish).transpose();
+        let seen = self.sight.end(phase, self.stand.origin.as_mut());
         // Until clients in step begin, nothing moves.
         begin.at_ns = begin
             .at_ns
@@ -117,25 +110,12 @@ impl Phases<'_> {
         // A dead server has no edge; that it died is the better reason.
         self.alive(phase)
             .map_err(|stop| and(stop, &counts(phase, &report)))?;
-        let (end, samples) = end.map_err(|error| self.unobserved(phase, &error))?;
-        let origin_cpu_ns = origin.transpose();
-        let origin_cpu_ns = origin_cpu_ns.map_err(|error| self.unobserved(phase, &error))?;
+        let seen = seen.map_err(|error| self.unobserved(phase, &error))?;
+        self.record(phase, seen.figures);
         let record = &mut self.steps.current;
-        record.add_server(phase, &begin, &end, &samples);
-        if let Some(count) = syscalls.map_err(|error| Stop::error(phase.name(), &error))? {
-            let bytes = [metric::SENT_BYTES, metric::RECEIVED_BYTES].map(&count_of);
-            for (name, value) in [
-                (metric::SERVER_SYSCALLS, count),
-                (metric::SERVER_SYSCALLS_BYTES, bytes.iter().flatten().sum()),
-            ] {
-                record.metrics.insert(phase.metric(name), value);
-            }
-        }
-        if let Some(cpu_ns) = origin_cpu_ns {
-            let name = phase.metric(metric::ORIGIN_CPU);
-            record.metrics.insert(name, cpu_ns);
-        }
-        record.server_processes = record.server_processes.max(end.processes);
+        record.add_server(phase, &begin, &seen.end, &seen.samples);
+        add_bytes_of_syscalls(record, phase);
+        record.server_processes = record.server_processes.max(seen.end.processes);
         match verdict::nothing_succeeded(phase, &report) {
             Some(reason) => {
                 let connections = record.load.connections;
@@ -146,16 +126,13 @@ impl Phases<'_> {
         }
     }
 
-    /// In the pass for it: counts from now on, if the phase is one that is measured.
-    fn counter(&self, phase: Phase) -> Result<Option<Counter>, Stop> {
-        if !self.job.is_counting || matches!(phase, Phase::Connect | Phase::Warmup) {
-            return Ok(None);
-        }
-        let written = self.bench.logs.join("perf");
-        let counter = Counter::attach(&self.observer.pids(), written);
-        counter
-            .map(Some)
-            .map_err(|error| Stop::error(phase.name(), &error))
+    fn record(&mut self, phase: Phase, figures: Figures) {
+        let metrics = &mut self.steps.current.metrics;
+        metrics.extend(
+            figures
+                .into_iter()
+                .map(|(name, value)| (phase.metric(name), value)),
+        );
     }
 
     /// Of all clients together, recorded.
@@ -249,6 +226,17 @@ impl Phases<'_> {
             Err(stop) => stop,
             Ok(()) => Stop::error(phase.name(), error),
         }
+    }
+}
+
+/// Over how many bytes system calls were counted, if they were.
+fn add_bytes_of_syscalls(record: &mut TrialRecord, phase: Phase) {
+    if record.metric(phase, metric::SERVER_SYSCALLS).is_some() {
+        let moved = [metric::SENT_BYTES, metric::RECEIVED_BYTES];
+        let bytes = moved.iter().filter_map(|name| record.metric(phase, name));
+        let bytes = bytes.sum();
+        let name = phase.metric(metric::SERVER_SYSCALLS_BYTES);
+        record.metrics.insert(name, bytes);
     }
 }
 
