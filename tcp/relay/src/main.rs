@@ -7,11 +7,13 @@
 mod accept;
 mod buffers;
 mod epoll;
+mod inbox;
 mod method;
 mod options;
 mod relay;
 mod rings;
 mod tasks;
+mod watch;
 
 use std::process::ExitCode;
 

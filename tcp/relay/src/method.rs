@@ -11,6 +11,7 @@ mod io_uring;
 mod readv_writev;
 mod realm_io;
 mod sendfile;
+mod sockmap;
 mod splice;
 mod syscall;
 mod tokio_splice;
@@ -43,6 +44,7 @@ pub const METHODS: &[Method] = &[
     sendfile::METHOD,
     readv_writev::METHOD,
     io_uring::METHOD,
+    sockmap::METHOD,
     adaptive::METHOD,
     tokio_splice::METHOD,
     realm_io::METHOD,

@@ -4,7 +4,6 @@
 //! A socket is closed only after every operation on it has completed: until then the
 //! kernel holds the socket, and neither an end nor a reset would reach its peer.
 
-mod inbox;
 mod queue;
 
 use std::io;
@@ -22,9 +21,9 @@ use rustix::net::sockopt::socket_error;
 use rustix::net::{Shutdown, SocketFlags, shutdown};
 
 use crate::accept::{Client, Seat, accept_on_threads};
+use crate::inbox::Inbox;
 use crate::relay::{Relay, reset};
 
-use inbox::Inbox;
 pub use queue::Queue;
 
 /// Completions that are no connection's.

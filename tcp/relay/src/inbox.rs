@@ -1,7 +1,7 @@
-//! Clients on their way from the threads that accept to the ring that serves them.
+//! Clients on their way from the threads that accept to the one that serves them.
 
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::sync::{Mutex, PoisonError};
 
 use rustix::event::{EventfdFlags, eventfd};
@@ -44,5 +44,11 @@ impl Inbox {
 impl AsRawFd for Inbox {
     fn as_raw_fd(&self) -> RawFd {
         self.filled.as_raw_fd()
+    }
+}
+
+impl AsFd for Inbox {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.filled.as_fd()
     }
 }
