@@ -300,7 +300,9 @@ impl<W: Watcher> Server<W> {
             Ok(Next::Again) => {}
             Ok(Next::Ended) | Err(_) => {
                 let connection = self.connections.remove(key);
-                connection.pair.map(|pair| self.watcher.release(pair));
+                if let Some(pair) = connection.pair {
+                    self.watcher.release(pair);
+                }
                 if next.is_err() {
                     connection.sockets.sockets.into_iter().for_each(reset);
                 }
