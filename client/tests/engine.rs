@@ -8,7 +8,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
-use util::{answer, causes, echo, echoes, expect, load, messages, metric, run, server};
+use util::{
+    answer, causes, echo, echoes, expect, in_time_wait, load, messages, metric, run, server,
+};
 use wsbench_client::Engine;
 use wsbench_schema::{EchoLoad, MessageKind, Phase, PortRange, Target, decode_histogram};
 
@@ -307,17 +309,6 @@ fn a_window_that_is_no_multiple_of_the_batch_keeps_every_send_time() {
         multiple > 900.0 && other > 900.0,
         "{multiple} ms, {other} ms"
     );
-}
-
-/// Sockets in TIME_WAIT with this port at either end.
-fn in_time_wait(port: u16) -> usize {
-    let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
-    let port = format!(":{port:04X}");
-    let waits = |line: &&str| {
-        let fields: Vec<&str> = line.split_whitespace().collect();
-        fields[3] == "06" && fields[1..3].iter().any(|address| address.ends_with(&port))
-    };
-    table.lines().filter(waits).count()
 }
 
 #[test]

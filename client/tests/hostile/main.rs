@@ -11,5 +11,6 @@ mod peer;
 mod pings;
 mod right;
 mod stalls;
+mod streams;
 #[path = "../util/mod.rs"]
 mod util;

@@ -13,7 +13,8 @@ use std::thread;
 use wsbench_client::Engine;
 use wsbench_client::protocol::handshake;
 use wsbench_schema::{
-    DialLoad, EchoLoad, Load, MessageKind, Phase, PhaseReport, PortRange, RateLoad, Target,
+    BulkLoad, DialLoad, Direction, EchoLoad, Load, MessageKind, Phase, PhaseReport, PortRange,
+    RateLoad, Target, Transport,
 };
 
 /// What a server does with a message: it gets the connection, the number of the
@@ -161,7 +162,7 @@ pub fn load(connections: u32, payload_bytes: u32) -> Load {
         rate: None,
         after_connections: 0,
         bulk: None,
-        transport: wsbench_schema::Transport::Websocket,
+        transport: Transport::Websocket,
         client_burn_ns: 0,
     }
 }
@@ -196,6 +197,23 @@ pub fn messages(connections: u32, per_connection_per_s: u32, window: u32) -> Loa
     Load {
         rate: Some(rate),
         ..load(connections, 64)
+    }
+}
+
+/// A transfer of so many bytes on each connection, in pieces of `piece_bytes`.
+pub fn transfers(connections: u32, piece_bytes: u32, bytes: u64, direction: Direction) -> Load {
+    let bulk = BulkLoad {
+        bytes_per_connection: bytes,
+        direction,
+        slow_readers_percent: 0,
+        slow_bytes_per_s: 0,
+        duration_ms: None,
+        timeout_ms: 10_000,
+    };
+    Load {
+        bulk: Some(bulk),
+        transport: Transport::Stream,
+        ..load(connections, piece_bytes)
     }
 }
 
@@ -266,4 +284,15 @@ pub fn expect(report: &PhaseReport, succeeded: u64, failures: &[(&str, u64)]) {
     let lost: u64 = losses(report).iter().map(|(_, count)| count).sum();
     let all = metric(report, "connections_lost_count");
     assert_eq!(lost, all, "by cause: {:?}", report.metrics);
+}
+
+/// Sockets in TIME_WAIT with this port at either end.
+pub fn in_time_wait(port: u16) -> usize {
+    let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
+    let port = format!(":{port:04X}");
+    let waits = |line: &&str| {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        fields[3] == "06" && fields[1..3].iter().any(|address| address.ends_with(&port))
+    };
+    table.lines().filter(waits).count()
 }
