@@ -1,6 +1,8 @@
 //! Plain TCP against the origin: messages and transfers that are right, and the origin
 //! against peers of every kind. Peers that go wrong are in `hostile`.
 
+mod origin;
+#[path = "../util/mod.rs"]
 mod util;
 
 use std::sync::Arc;
