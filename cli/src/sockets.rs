@@ -17,6 +17,7 @@ use wsbench_schema::PortRange;
 
 const LISTEN: u8 = 0x0a;
 const TIME_WAIT: u8 = 0x06;
+const CLOSE_WAIT: u8 = 0x08;
 
 /// One socket, as the kernel tells it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +33,16 @@ pub struct Socket {
 }
 
 impl Socket {
+    /// Whether it waits for connections.
+    pub fn is_listening(&self) -> bool {
+        self.state == LISTEN
+    }
+
+    /// Whether its other end has ended, and its owner has not yet closed it.
+    pub fn is_half_closed(&self) -> bool {
+        self.state == CLOSE_WAIT
+    }
+
     /// Whether who listens on this address and the same port would collide with it.
     pub fn covers(&self, address: IpAddr) -> bool {
         address.is_unspecified() || self.serves(address)

@@ -189,6 +189,11 @@ impl Server {
         self.pid
     }
 
+    /// Process that adopts all that the server starts.
+    pub fn keeper_pid(&self) -> u32 {
+        self.link.keeper_pid()
+    }
+
     /// Ports that it listens on.
     pub fn ports(&self) -> PortRange {
         self.spec.ports

@@ -36,32 +36,56 @@ impl Wrong {
 pub type Outcome<T = ()> = Result<T, Wrong>;
 
 /// What is asked, on connections that it opens itself.
-type Question = Box<dyn Fn(&Peer<'_>) -> Outcome + Send + Sync>;
+pub type Question = Box<dyn Fn(&Peer<'_>) -> Outcome + Send + Sync>;
 
-/// One thing that a server is asked to do.
-pub struct Case {
+/// One thing that a server is asked to do, as the examination of its suite asks it.
+pub struct Case<Q = Question> {
     pub group: &'static str,
     /// Unique within the group.
     pub name: String,
     pub level: Level,
     /// In words: "a binary message of 125 bytes, as it was sent".
     pub expected: String,
-    pub ask: Question,
+    pub ask: Q,
 }
 
 /// A group's cases as they are written down.
-pub struct Group {
+pub struct Group<Q = Question> {
     name: &'static str,
-    cases: Vec<Case>,
+    cases: Vec<Case<Q>>,
 }
 
-impl Group {
+impl<Q> Group<Q> {
     /// One without cases.
     pub fn new(name: &'static str) -> Self {
         let cases = Vec::new();
         Self { name, cases }
     }
 
+    /// Adds a case behind the others.
+    pub fn put(
+        &mut self,
+        level: Level,
+        name: impl Into<String>,
+        expected: impl Into<String>,
+        ask: Q,
+    ) {
+        self.cases.push(Case {
+            group: self.name,
+            name: name.into(),
+            level,
+            expected: expected.into(),
+            ask,
+        });
+    }
+
+    /// All of them.
+    pub fn cases(self) -> Vec<Case<Q>> {
+        self.cases
+    }
+}
+
+impl Group {
     /// Adds a case behind the others.
     pub fn add(
         &mut self,
@@ -70,17 +94,6 @@ impl Group {
         expected: impl Into<String>,
         ask: impl Fn(&Peer<'_>) -> Outcome + Send + Sync + 'static,
     ) {
-        self.cases.push(Case {
-            group: self.name,
-            name: name.into(),
-            level,
-            expected: expected.into(),
-            ask: Box::new(ask),
-        });
-    }
-
-    /// All of them.
-    pub fn cases(self) -> Vec<Case> {
-        self.cases
+        self.put(level, name, expected, Box::new(ask));
     }
 }

@@ -15,6 +15,7 @@ mod refusal;
 mod refused;
 mod sent;
 pub mod server;
+pub mod stream;
 #[cfg(test)]
 mod wrong;
 

@@ -22,7 +22,7 @@ impl Omits {
         Self::of(names, &super::cases())
     }
 
-    fn of(names: &[String], cases: &[Case]) -> Result<Self, String> {
+    pub(super) fn of<Q>(names: &[String], cases: &[Case<Q>]) -> Result<Self, String> {
         for name in names {
             let mut named = cases.iter().filter(|case| has_name(case, name)).peekable();
             if named.peek().is_none() {
@@ -42,12 +42,12 @@ impl Omits {
     }
 
     /// Whether the case is left out.
-    pub(super) fn has(&self, case: &Case) -> bool {
+    pub(super) fn has<Q>(&self, case: &Case<Q>) -> bool {
         self.0.iter().any(|name| has_name(case, name))
     }
 }
 
-fn has_name(case: &Case, name: &str) -> bool {
+fn has_name<Q>(case: &Case<Q>, name: &str) -> bool {
     match name.split_once('/') {
         None => case.group == name,
         Some((group, words)) => {
@@ -60,7 +60,7 @@ fn has_name(case: &Case, name: &str) -> bool {
 }
 
 /// What to write instead of a name that nothing has.
-fn unknown(name: &str, cases: &[Case]) -> String {
+fn unknown<Q>(name: &str, cases: &[Case<Q>]) -> String {
     let groups = cases.iter().map(|case| case.group.to_owned());
     let names = cases
         .iter()

@@ -25,6 +25,16 @@ pub fn examine(
 ) {
     let begin = Instant::now();
     examination.findings = super::examine(address, Target::DEFAULT_PATH, omits);
+    conclude(server, address, begin, examination);
+}
+
+/// Adds whether the server still runs and how long it took.
+pub(super) fn conclude(
+    server: &mut Server,
+    address: SocketAddr,
+    begin: Instant,
+    examination: &mut Examination,
+) {
     if let Some(exit) = gone(server, address) {
         examination.findings.push(died(&exit));
     }

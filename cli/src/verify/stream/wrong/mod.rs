@@ -1,0 +1,142 @@
+//! Scripted relays and echo servers, honest and wrong in one way each, and what
+//! the examiner says of them: no case may be one that nothing can fail, or that
+//! nothing can pass.
+
+mod eagain;
+mod fault;
+mod scripted;
+mod table;
+
+use super::ask::{Examiner, Limits, Question};
+use super::scene::Scale;
+use super::{Subject, Upstream};
+use crate::verify::case::Case;
+use crate::verify::omits::Omits;
+use fault::Fault;
+use scripted::Scripted;
+use std::collections::BTreeSet;
+use std::sync::Mutex;
+use std::thread;
+use std::time::Duration;
+use wsbench_schema::{Finding, Verdict};
+
+/// Threads that examine at a time.
+const AT_ONCE: usize = 8;
+
+/// Less than of a real subject, and more patience: tests run side by side.
+const SCALE: Scale = Scale {
+    bulk_bytes: 12 << 20,
+    offered_bytes: 24 << 20,
+    crowd: 150,
+    stalled: 24,
+    quiet: Duration::from_millis(150),
+};
+
+fn patient() -> Limits {
+    Limits {
+        silence: Duration::from_secs(10),
+        first_pass: Duration::from_secs(60),
+        long_silence: Duration::from_secs(20),
+        both_passes: Duration::from_secs(100),
+        ..Limits::default()
+    }
+}
+
+/// For those whose fault is silence.
+fn short() -> Limits {
+    Limits {
+        silence: Duration::from_millis(400),
+        long_silence: Duration::from_millis(600),
+        first_pass: Duration::from_secs(5),
+        both_passes: Duration::from_secs(8),
+        last_most: 0,
+        ..Limits::default()
+    }
+}
+
+fn examine(
+    subject: Subject,
+    fault: Fault,
+    cases: &[Case<Question>],
+    limits: Limits,
+) -> Vec<Finding> {
+    let upstream = match subject {
+        Subject::Relay => Some(Upstream::bind("127.0.0.1").unwrap()),
+        Subject::Echo => None,
+    };
+    let upstream = upstream.as_ref();
+    let scripted = Scripted::start(fault, upstream);
+    let examiner = Examiner {
+        addresses: &scripted.addresses,
+        upstream,
+        resources: &scripted,
+        scale: SCALE,
+        limits,
+    };
+    examiner.ask(cases, &Omits::default())
+}
+
+fn lines(findings: &[Finding]) -> Vec<String> {
+    let failed = findings.iter().filter(|finding| finding.is_failure());
+    failed.map(Finding::line).collect()
+}
+
+#[test]
+fn honest_ones_pass_every_case() {
+    for (subject, count) in [(Subject::Relay, 45), (Subject::Echo, 25)] {
+        let findings = examine(subject, Fault::None, &subject.cases(), patient());
+        assert_eq!(lines(&findings), Vec::<String>::new());
+        assert!(findings.len() >= count, "{}", findings.len());
+        let paths: BTreeSet<String> = findings.iter().map(Finding::path).collect();
+        assert_eq!(paths.len(), findings.len(), "names are unique");
+    }
+}
+
+#[test]
+fn every_case_is_failed_by_one_made_for_it() {
+    let mut rows = Vec::new();
+    for subject in [Subject::Relay, Subject::Echo] {
+        let table = table::made_for(subject);
+        let cases = subject.cases();
+        let all: BTreeSet<String> = cases.iter().map(path_of).collect();
+        let made_for: BTreeSet<String> = table.iter().map(|(path, _)| path.clone()).collect();
+        assert_eq!(made_for, all);
+        rows.extend(
+            table
+                .into_iter()
+                .map(|(path, fault)| (subject, path, fault)),
+        );
+    }
+    let left = Mutex::new(rows.into_iter());
+    let missed = Mutex::new(Vec::new());
+    thread::scope(|scope| {
+        for _ in 0..AT_ONCE {
+            scope.spawn(|| {
+                loop {
+                    let next = left.lock().unwrap().next();
+                    let Some((subject, path, fault)) = next else {
+                        break;
+                    };
+                    let mut cases = subject.cases();
+                    // Something must have been there to be left.
+                    let before = path.starts_with("left/").then_some("many/at once");
+                    let is_asked = |asked: &str| asked == path || Some(asked) == before;
+                    cases.retain(|case| is_asked(&path_of(case)));
+                    let findings = examine(subject, fault, &cases, short());
+                    if findings[findings.len() - 1].verdict != Verdict::Fail {
+                        missed
+                            .lock()
+                            .unwrap()
+                            .push(format!("{subject:?} {fault:?}: {path}"));
+                    }
+                }
+            });
+        }
+    });
+    let missed = missed.into_inner().unwrap();
+    assert!(missed.is_empty(), "{missed:#?}");
+}
+
+fn path_of(case: &Case<Question>) -> String {
+    format!("{}/{}", case.group, case.name)
+}
