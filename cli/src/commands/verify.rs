@@ -5,22 +5,21 @@ use crate::ports;
 use crate::progress::note;
 use crate::root::Root;
 use crate::run::lock;
-use crate::server::{Server, ServerSpec};
+use crate::server::ServerSpec;
 use crate::subject::{Catalog, Subject};
 use crate::table;
 use crate::verify;
-use anyhow::Context as _;
 use serde::Serialize;
-use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
-use wsbench_schema::{Examination, Finding};
+use wsbench_schema::{Examination, Finding, Suite};
 
 const HOST: &str = "127.0.0.1";
 /// How long a server may take until it listens.
 const START_WITHIN: Duration = Duration::from_secs(15);
 
-/// Examines servers: right echoes, and what RFC 6455 asks beyond them.
+/// Examines servers: right echoes, and what RFC 6455 asks beyond them; of relays and
+/// bulk servers, that bytes, ends and stalls are carried as TCP does.
 ///
 /// Builds what is not built, starts one server after another, and asks each the
 /// cases of the examination. A server that fails a `must` case is not measured; a
@@ -39,6 +38,7 @@ pub struct Args {
 #[derive(Serialize)]
 struct Row {
     name: String,
+    suite: Suite,
     version: String,
     /// No `must` failed.
     passed: bool,
@@ -56,6 +56,7 @@ impl Row {
     fn new(root: &Root, subject: &Subject, examined: anyhow::Result<Examination>) -> Self {
         let mut row = Self {
             name: subject.name.clone(),
+            suite: subject.suite,
             version: subject.program_version(root),
             passed: false,
             summary: None,
@@ -153,23 +154,28 @@ pub fn run(Args { names, json }: Args) -> anyhow::Result<ExitCode> {
     })
 }
 
+/// A table a suite, then what is wrong.
 fn text(rows: &[Row]) -> String {
-    let groups = verify::groups();
-    let cells = rows.iter().map(|row| row.cells(&groups)).collect();
-    let header = [&["Framework", "Version"][..], &groups, &["Cases", "Result"]].concat();
-    let mut text = table::render(header, cells);
-    for line in rows.iter().flat_map(Row::details) {
-        text.push('\n');
-        text.push_str(&line);
+    let mut parts = Vec::new();
+    for suite in Suite::ALL {
+        let of_suite: Vec<&Row> = rows.iter().filter(|row| row.suite == suite).collect();
+        if of_suite.is_empty() {
+            continue;
+        }
+        let groups = verify::groups(suite);
+        let cells = of_suite.iter().map(|row| row.cells(&groups)).collect();
+        let header = [&["Framework", "Version"][..], &groups, &["Cases", "Result"]].concat();
+        parts.push(table::render(header, cells));
     }
-    text
+    parts.extend(rows.iter().flat_map(Row::details));
+    parts.join("\n")
 }
 
 /// Starts the server, asks it everything, and stops it.
 fn examine(root: &Root, subject: &Subject) -> anyhow::Result<Examination> {
     let name = &subject.name;
     compile::ensure_built(root, subject)?;
-    let mut server = Server::start(ServerSpec {
+    let spec = ServerSpec {
         name: name.clone(),
         argv: subject.command(root)?,
         folder: subject.folder.clone(),
@@ -183,13 +189,10 @@ fn examine(root: &Root, subject: &Subject) -> anyhow::Result<Examination> {
         log: root.output("log").join(format!("verify-{name}.log")),
         start_timeout: START_WITHIN,
         connections: 0,
-    })?;
-    let address = format!("{HOST}:{}", server.ports().first);
-    let address: SocketAddr = address.parse().context("address of the server")?;
+    };
     let id = subject.id(subject.program_version(root));
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?;
     let mut examination = Examination::blank(id, subject.program_hash(root), now.as_secs());
-    verify::server::examine(&mut server, address, &subject.omits, &mut examination);
-    server.stop()?;
+    verify::server::start_and_examine(subject, spec, &mut examination)?.stop()?;
     Ok(examination)
 }

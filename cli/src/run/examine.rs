@@ -5,13 +5,11 @@
 use crate::lines::one_line;
 use crate::progress::{Spinner, note, say};
 use crate::run::id::Utc;
-use crate::run::trial::{Bench, HOST, remove_empty};
-use crate::server::Server;
+use crate::run::trial::{Bench, remove_empty};
 use crate::subject::Subject;
 use crate::verify;
-use anyhow::{Context as _, anyhow};
+use anyhow::anyhow;
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 use wsbench_schema::{Examination, Level};
@@ -137,10 +135,8 @@ fn examine(
     mut examination: Examination,
 ) -> anyhow::Result<Examination> {
     let log = bench.logs.join(format!("{}.verify.log", subject.name));
-    let mut server = Server::start(bench.server(subject, 1, 0, log.clone())?)?;
-    let address = format!("{HOST}:{}", server.ports().first);
-    let address: SocketAddr = address.parse().context("address of the server")?;
-    verify::server::examine(&mut server, address, &subject.omits, &mut examination);
+    let spec = bench.server(subject, 1, 0, log.clone())?;
+    let server = verify::server::start_and_examine(subject, spec, &mut examination)?;
     if let Err(error) = server.stop() {
         let name = &subject.name;
         note(format_args!("{name}: cannot stop the server: {error:#}"));

@@ -98,7 +98,7 @@ fn subjects(name: &str, folder: &Path, text: &str) -> Result<Vec<Subject>, Strin
     for command in &manifest.build {
         strict::command("build", command)?;
     }
-    let omits = Omits::read(&manifest.omits)?;
+    let omits = Omits::read(manifest.suite, &manifest.omits)?;
     match (&manifest.version, &manifest.version_command) {
         (None, None) => Err("neither `version` nor `version-command` is there".into()),
         (Some(_), Some(_)) => Err("both `version` and `version-command` are there".into()),

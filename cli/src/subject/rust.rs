@@ -137,7 +137,7 @@ fn subjects(name: &str, folder: &Path, text: &str) -> Result<Vec<Subject>, Strin
         let mut about = variant.about.iter();
         about.try_for_each(|about| strict::one_line("about", about))?;
     }
-    let omits = Omits::read(&manifest.omits)?;
+    let omits = Omits::read(manifest.suite, &manifest.omits)?;
     let base = RustBuild {
         package: name.to_owned(),
         binary: name.to_owned(),

@@ -49,6 +49,13 @@ pub struct Case<Q = Question> {
     pub ask: Q,
 }
 
+/// Names of the groups, in their order.
+pub fn groups<Q>(cases: &[Case<Q>]) -> Vec<&'static str> {
+    let mut groups: Vec<_> = cases.iter().map(|case| case.group).collect();
+    groups.dedup();
+    groups
+}
+
 /// A group's cases as they are written down.
 pub struct Group<Q = Question> {
     name: &'static str,

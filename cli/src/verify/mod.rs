@@ -1,6 +1,7 @@
-//! Whether a server answers as RFC 6455 asks. Cases stand in groups, a file each;
-//! a case opens connections of its own, and says what it expected, what it saw
-//! and what it sent. Nothing here knows subjects or starts a server.
+//! Whether a server answers as RFC 6455 asks, and in [`stream`] whether relays and bulk
+//! servers carry bytes as TCP does. Cases stand in groups, a file each; a case opens
+//! connections of its own, and says what it expected, what it saw and what it sent.
+//! Only [`server`] knows subjects or starts a server.
 
 mod ask;
 mod case;
@@ -15,7 +16,7 @@ mod refusal;
 mod refused;
 mod sent;
 pub mod server;
-pub mod stream;
+mod stream;
 #[cfg(test)]
 mod wrong;
 
@@ -24,7 +25,7 @@ pub use omits::Omits;
 use ask::Limits;
 use case::Case;
 use std::net::SocketAddr;
-use wsbench_schema::{Finding, Level};
+use wsbench_schema::{Finding, Level, Suite};
 
 /// Every case, in the order in which they are asked.
 fn cases() -> Vec<Case> {
@@ -41,11 +42,13 @@ fn cases() -> Vec<Case> {
     .collect()
 }
 
-/// Names of the groups, in the order of [`examine`]'s findings.
-pub fn groups() -> Vec<&'static str> {
-    let mut groups: Vec<_> = cases().iter().map(|case| case.group).collect();
-    groups.dedup();
-    groups
+/// Names of the groups that a suite is asked, in the order of the findings.
+pub fn groups(suite: Suite) -> Vec<&'static str> {
+    match suite {
+        Suite::Websocket => case::groups(&cases()),
+        Suite::Relay => case::groups(&stream::Kind::Relay.cases()),
+        Suite::Transfer => case::groups(&stream::Kind::Echo.cases()),
+    }
 }
 
 /// Every case that is no `must`, as a manifest's `omits` names it.

@@ -1,28 +1,33 @@
 //! What a subject says it does not implement, by the names of groups and cases.
 
 use super::case::Case;
+use super::stream;
 use std::collections::BTreeSet;
-use wsbench_schema::Level;
+use wsbench_schema::{Level, Suite};
 
 /// Cases that are not asked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Omits(BTreeSet<String>);
 
 impl Omits {
-    /// Reads `omits` of a manifest: names of groups, and of cases as `group/case` or
-    /// by their first words, `group/invalid UTF-8`.
+    /// Reads `omits` of a manifest: names of its suite's groups, and of cases as
+    /// `group/case` or by their first words, `group/invalid UTF-8`.
     ///
     /// # Errors
     /// If nothing has such a name, or a `must` is among what it names.
-    pub fn read(names: &[String]) -> Result<Self, String> {
+    pub fn read(suite: Suite, names: &[String]) -> Result<Self, String> {
         // Most subjects leave nothing out.
         if names.is_empty() {
             return Ok(Self::default());
         }
-        Self::of(names, &super::cases())
+        match suite {
+            Suite::Websocket => Self::of(names, &super::cases()),
+            Suite::Relay => Self::of(names, &stream::Kind::Relay.cases()),
+            Suite::Transfer => Self::of(names, &stream::Kind::Echo.cases()),
+        }
     }
 
-    pub(super) fn of<Q>(names: &[String], cases: &[Case<Q>]) -> Result<Self, String> {
+    fn of<Q>(names: &[String], cases: &[Case<Q>]) -> Result<Self, String> {
         for name in names {
             let mut named = cases.iter().filter(|case| has_name(case, name)).peekable();
             if named.peek().is_none() {

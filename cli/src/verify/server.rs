@@ -1,13 +1,15 @@
 //! The examination of a server that was started for it: whether it still runs at
 //! the end is a finding like any other.
 
-use super::Omits;
+use super::stream::{self, Upstream};
 use crate::lines::one_line;
-use crate::process;
-use crate::server::Server;
+use crate::server::{Server, ServerSpec};
+use crate::subject::Subject;
+use crate::{ports, process};
+use anyhow::Context as _;
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
-use wsbench_schema::{Examination, Finding, Level, Target, Verdict};
+use wsbench_schema::{Examination, Finding, Level, Suite, Target, Verdict};
 
 /// Group of what is found out about the process.
 pub const GROUP: &str = "server";
@@ -15,30 +17,49 @@ pub const GROUP: &str = "server";
 /// For the news that a server has ended.
 const LATE_MOST: Duration = Duration::from_secs(2);
 
-/// Asks the server everything, then sees whether it still runs, and puts what was
-/// found and how long it took into the examination.
-pub fn examine(
-    server: &mut Server,
-    address: SocketAddr,
-    omits: &Omits,
+/// Starts the subject's server, asks it everything that its suite is asked, then sees
+/// whether it still runs, and puts what was found and how long it took into the examination.
+/// The server still runs unless it ended by itself.
+///
+/// # Errors
+/// If the server cannot be started, or what it is put in front of.
+pub fn start_and_examine(
+    subject: &Subject,
+    mut spec: ServerSpec,
     examination: &mut Examination,
-) {
+) -> anyhow::Result<Server> {
+    let upstream = match subject.suite == Suite::Relay && !subject.is_direct() {
+        true => {
+            let upstream = Upstream::bind(&spec.host)?;
+            let count = u16::try_from(upstream.ports().count())?;
+            spec.ports = ports::free_ports(count, &spec.host)?;
+            spec = spec.with_upstream(upstream.ports());
+            Some(upstream)
+        }
+        false => None,
+    };
+    let address = format!("{}:{}", spec.host, spec.ports.first);
+    let address: SocketAddr = address.parse().context("address of the server")?;
+    let mut server = Server::start(spec)?;
     let begin = Instant::now();
-    examination.findings = super::examine(address, Target::DEFAULT_PATH, omits);
-    conclude(server, address, begin, examination);
-}
-
-/// Adds whether the server still runs and how long it took.
-pub(super) fn conclude(
-    server: &mut Server,
-    address: SocketAddr,
-    begin: Instant,
-    examination: &mut Examination,
-) {
-    if let Some(exit) = gone(server, address) {
+    let omits = &subject.omits;
+    examination.findings = match subject.suite {
+        // A part of the harness: there is nobody to examine.
+        _ if subject.is_direct() => Vec::new(),
+        Suite::Websocket => super::examine(address, Target::DEFAULT_PATH, omits),
+        Suite::Relay | Suite::Transfer => {
+            let ports = server.ports().iter();
+            let addresses: Vec<_> = ports
+                .map(|port| SocketAddr::new(address.ip(), port))
+                .collect();
+            stream::examine(&addresses, upstream.as_ref(), server.keeper_pid(), omits)
+        }
+    };
+    if let Some(exit) = gone(&mut server, address) {
         examination.findings.push(died(&exit));
     }
     examination.elapsed_ns = u64::try_from(begin.elapsed().as_nanos()).unwrap_or(u64::MAX);
+    Ok(server)
 }
 
 /// How the server ended, if it did. That nobody listens is known at once, how it

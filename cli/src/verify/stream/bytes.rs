@@ -1,6 +1,6 @@
 //! Bytes arrive whole and in order, whatever their number and however they are cut.
 
-use super::Subject;
+use super::Kind;
 use super::ask::Question;
 use super::flow::{self, Flow, Pieces};
 use super::scene::{Scene, Way};
@@ -31,11 +31,11 @@ const SINGLE_BYTES: u64 = 600;
 const LARGE_BYTES: u64 = 3 << 20;
 const SMALL_READ_BYTES: usize = 1000;
 
-pub fn cases(subject: Subject) -> Vec<Case<Question>> {
+pub fn cases(kind: Kind) -> Vec<Case<Question>> {
     let mut group = Group::new("bytes");
-    let where_to = match subject {
-        Subject::Relay => "each way",
-        Subject::Echo => "there and back",
+    let where_to = match kind {
+        Kind::Relay => "each way",
+        Kind::Echo => "there and back",
     };
     for size in SIZES {
         let expected = format!("{size} bytes {where_to}, whole and in order, then the end (FIN)");
@@ -87,9 +87,9 @@ pub fn cases(subject: Subject) -> Vec<Case<Question>> {
     group.ask(
         Level::Must,
         "long stream",
-        match subject {
-            Subject::Relay => "64 MiB to the origin, whole and in order",
-            Subject::Echo => "64 MiB there and back, whole and in order",
+        match kind {
+            Kind::Relay => "64 MiB to the origin, whole and in order",
+            Kind::Echo => "64 MiB there and back, whole and in order",
         },
         |scene| {
             let link = scene.open(Role::Plain)?;
@@ -97,7 +97,7 @@ pub fn cases(subject: Subject) -> Vec<Case<Question>> {
             flow::run(&mut [flow], scene.patience)
         },
     );
-    if subject == Subject::Relay {
+    if kind == Kind::Relay {
         group.ask(
             Level::Must,
             "long streams both ways",

@@ -1,7 +1,7 @@
 //! An end is passed on as what it is, behind the bytes before it, and takes nothing
 //! else with it.
 
-use super::Subject;
+use super::Kind;
 use super::ask::Question;
 use super::flow::{self, End};
 use super::scene::{Link, Scene, Way, reset};
@@ -15,13 +15,13 @@ const BYTES: u64 = 100_000;
 const OFFERED_BYTES: u64 = 8 << 20;
 const SMALL_READ_BYTES: usize = 4096;
 
-pub fn cases(subject: Subject) -> Vec<Case<Question>> {
+pub fn cases(kind: Kind) -> Vec<Case<Question>> {
     let mut group = Group::new("ends");
-    match subject {
-        Subject::Relay => Way::BOTH
+    match kind {
+        Kind::Relay => Way::BOTH
             .into_iter()
             .for_each(|way| relayed(&mut group, way)),
-        Subject::Echo => echoed(&mut group),
+        Kind::Echo => echoed(&mut group),
     }
     group.cases()
 }

@@ -1,7 +1,7 @@
 //! Nothing is left of connections that are over: asked last, of the subject's
 //! process and of the kernel.
 
-use super::Subject;
+use super::Kind;
 use super::ask::Question;
 use super::flow::{self, Flow};
 use super::resources::Held;
@@ -22,7 +22,7 @@ const KEPT_MOST: usize = 64;
 /// Memory that may be kept for later use.
 const MEMORY_KEPT_MOST_BYTES: u64 = 64 << 20;
 
-pub fn cases(subject: Subject) -> Vec<Case<Question>> {
+pub fn cases(kind: Kind) -> Vec<Case<Question>> {
     let mut group = Group::new("left");
     group.ask(
         Level::Must,
@@ -32,7 +32,7 @@ pub fn cases(subject: Subject) -> Vec<Case<Question>> {
              connections were closed (FIN) at both ends"
         ),
         move |scene| {
-            let ways = Way::of(subject == Subject::Relay).iter().cycle();
+            let ways = Way::of(kind == Kind::Relay).iter().cycle();
             ways.take(POLITE).try_for_each(|way| {
                 let link = scene.open(Role::Plain)?;
                 flow::run(&mut link.flows(1000), scene.patience)?;
@@ -59,7 +59,7 @@ pub fn cases(subject: Subject) -> Vec<Case<Question>> {
             "no more than {MORE_MOST} descriptors and threads more after {EACH} connections \
              of each way to end than after as many before them"
         ),
-        move |scene| the_same_again(scene, subject),
+        move |scene| the_same_again(scene, kind),
     );
     group.ask(
         Level::Should,
@@ -126,17 +126,17 @@ fn alive(scene: &Scene<'_>) -> anyhow::Result<Option<String>> {
     Ok((all > 0).then(|| format!("{all} sockets, {half_closed} of them in CLOSE_WAIT")))
 }
 
-fn the_same_again(scene: &Scene<'_>, subject: Subject) -> Outcome {
-    let after = |subject| {
-        every_end(scene, subject)?;
+fn the_same_again(scene: &Scene<'_>, kind: Kind) -> Outcome {
+    let after = |kind| {
+        every_end(scene, kind)?;
         // What ends takes its time.
         connections(scene)?;
         scene.held()
     };
-    let first = after(subject)?;
+    let first = after(kind)?;
     let files = |held: Held| held.sockets + held.other_files;
     let mut said = Ok(None);
-    let second = after(subject)?;
+    let second = after(kind)?;
     let against = |now: Held| {
         let more = files(now).saturating_sub(files(first));
         let threads = now.threads.saturating_sub(first.threads);
@@ -153,20 +153,20 @@ fn the_same_again(scene: &Scene<'_>, subject: Subject) -> Outcome {
 }
 
 /// Connections that end in all the ways that there are, with bytes under way.
-fn every_end(scene: &Scene<'_>, subject: Subject) -> Outcome {
+fn every_end(scene: &Scene<'_>, kind: Kind) -> Outcome {
     let links = scene.open_many(Role::Narrow, EACH)?;
     let flows = links.iter().flat_map(|link| link.flows(1000));
     let mut flows: Vec<_> = flows.map(Flow::last).collect();
     flow::run(&mut flows, scene.patience)?;
     drop(flows);
     drop(links);
-    for way in Way::of(subject == Subject::Relay) {
+    for way in Way::of(kind == Kind::Relay) {
         let links = scene.open_many(Role::Narrow, EACH)?;
         let mut flows: Vec<_> = links.iter().map(|link| link.flow(*way, 1 << 20)).collect();
         flow::fill(&mut flows, scene.scale.quiet, scene.patience)?;
         links.iter().try_for_each(|link| reset(link.source(*way)))?;
     }
-    if subject == Subject::Relay {
+    if kind == Kind::Relay {
         for _ in 0..EACH {
             scene.refused()?;
         }

@@ -1,7 +1,7 @@
 //! Many connections at once: each gets its own bytes, and those that are full
 //! harm nobody, neither while they last nor when they are gone.
 
-use super::Subject;
+use super::Kind;
 use super::ask::Question;
 use super::flow::{self, Flow};
 use super::scene::{Link, Scene, Way, reset};
@@ -15,11 +15,11 @@ const ROUND_TRIP_MOST_BYTES: u64 = 4000;
 /// More than all that is between two ends with small buffers.
 const FULL_BYTES: u64 = 8 << 20;
 
-pub fn cases(subject: Subject) -> Vec<Case<Question>> {
+pub fn cases(kind: Kind) -> Vec<Case<Question>> {
     let mut group = Group::new("many");
-    let (crowd, stalled) = match subject {
-        Subject::Relay => ("2000", "300"),
-        Subject::Echo => ("1000", "300"),
+    let (crowd, stalled) = match kind {
+        Kind::Relay => ("2000", "300"),
+        Kind::Echo => ("1000", "300"),
     };
     group.ask(
         Level::Must,

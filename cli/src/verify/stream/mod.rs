@@ -21,18 +21,16 @@ pub use upstream::Upstream;
 
 use super::case::{Case, Group, Outcome};
 use super::omits::Omits;
-use super::server;
-use crate::server::Server;
 use ask::{Ask, Limits, Question};
 use resources::Below;
 use scene::{Scale, Scene};
 use std::net::SocketAddr;
-use std::time::{Duration, Instant};
-use wsbench_schema::{Examination, Level};
+use std::time::Duration;
+use wsbench_schema::{Finding, Level};
 
 /// Who is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Subject {
+pub enum Kind {
     /// It carries bytes between a client and an origin.
     Relay,
     /// It sends back what it gets.
@@ -55,9 +53,9 @@ impl Scale {
     };
 }
 
-impl Subject {
+impl Kind {
     /// Every case, in the order in which they are asked.
-    fn cases(self) -> Vec<Case<Question>> {
+    pub fn cases(self) -> Vec<Case<Question>> {
         [
             bytes::cases(self),
             ends::cases(self),
@@ -70,80 +68,29 @@ impl Subject {
         .flatten()
         .collect()
     }
-
-    /// Names of the groups, in the order of the findings.
-    pub fn groups(self) -> Vec<&'static str> {
-        let mut groups: Vec<_> = self.cases().iter().map(|case| case.group).collect();
-        groups.dedup();
-        groups
-    }
-
-    /// Reads `omits` of a manifest; see [`Omits::read`].
-    ///
-    /// # Errors
-    /// If nothing has such a name, or a `must` is among what it names.
-    pub fn read_omits(self, names: &[String]) -> Result<Omits, String> {
-        Omits::of(names, &self.cases())
-    }
 }
 
-/// Examines a relay that was started with the upstream's ports as its `--upstream`
-/// and as many ports of its own, of which `address` is the first.
-pub fn relay(
-    server: &mut Server,
-    address: SocketAddr,
-    upstream: &Upstream,
-    omits: &Omits,
-    examination: &mut Examination,
-) {
-    let upstream = Some(upstream);
-    examine(
-        Subject::Relay,
-        server,
-        address,
-        upstream,
-        omits,
-        examination,
-    );
-}
-
-/// Examines a server that sends back what it gets.
-pub fn echo(
-    server: &mut Server,
-    address: SocketAddr,
-    omits: &Omits,
-    examination: &mut Examination,
-) {
-    examine(Subject::Echo, server, address, None, omits, examination);
-}
-
-fn examine(
-    subject: Subject,
-    server: &mut Server,
-    address: SocketAddr,
+/// Asks a relay that has that upstream and a port for each of the upstream's, or
+/// without one a server that sends back what it gets, everything but what it leaves
+/// out. All of its processes descend from `keeper`. Takes no longer than 15 s, whatever it does.
+pub fn examine(
+    addresses: &[SocketAddr],
     upstream: Option<&Upstream>,
+    keeper: u32,
     omits: &Omits,
-    examination: &mut Examination,
-) {
-    let begin = Instant::now();
-    let ports = server.ports().iter();
-    let addresses: Vec<_> = ports
-        .map(|port| SocketAddr::new(address.ip(), port))
-        .collect();
-    let resources = Below(server.keeper_pid());
-    let scale = match subject {
-        Subject::Relay => Scale::RELAY,
-        Subject::Echo => Scale::ECHO,
+) -> Vec<Finding> {
+    let (kind, scale) = match upstream {
+        Some(_) => (Kind::Relay, Scale::RELAY),
+        None => (Kind::Echo, Scale::ECHO),
     };
     let examiner = ask::Examiner {
-        addresses: &addresses,
+        addresses,
         upstream,
-        resources: &resources,
+        resources: &Below(keeper),
         scale,
         limits: Limits::default(),
     };
-    examination.findings = examiner.ask(&subject.cases(), omits);
-    server::conclude(server, address, begin, examination);
+    examiner.ask(&kind.cases(), omits)
 }
 
 impl Group<Question> {

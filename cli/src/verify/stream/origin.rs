@@ -1,7 +1,7 @@
 //! An origin that is not there, is late, or goes away: the client is told, and
 //! others are served.
 
-use super::Subject;
+use super::Kind;
 use super::ask::{Ask, Question};
 use super::flow::{self, End, Pieces};
 use super::scene::{Link, Scene, Way, reset};
@@ -23,9 +23,9 @@ const SLOW_SILENCE: Duration = Duration::from_secs(4);
 /// What an origin reads before it goes.
 const READ_BYTES: u64 = 10_000;
 
-pub fn cases(subject: Subject) -> Vec<Case<Question>> {
+pub fn cases(kind: Kind) -> Vec<Case<Question>> {
     let mut group = Group::new("origin");
-    if subject == Subject::Echo {
+    if kind == Kind::Echo {
         return group.cases();
     }
     group.ask(

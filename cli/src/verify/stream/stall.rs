@@ -1,7 +1,7 @@
 //! Who does not read is not read for: what waits for it is bounded, arrives when it
 //! reads again, and stops nobody else.
 
-use super::Subject;
+use super::Kind;
 use super::ask::Question;
 use super::flow::{self, Flow, Pieces};
 use super::scene::{Link, Scene, Way};
@@ -20,14 +20,14 @@ const LOOKED_AT: usize = 4;
 const SINGLE_BYTES: u64 = 1000;
 const SMALL_READ_BYTES: usize = 1000;
 
-pub fn cases(subject: Subject) -> Vec<Case<Question>> {
+pub fn cases(kind: Kind) -> Vec<Case<Question>> {
     let mut group = Group::new("stall");
-    let ways = match subject {
-        Subject::Relay => &Way::BOTH[..],
-        Subject::Echo => &Way::BOTH[1..],
+    let ways = match kind {
+        Kind::Relay => &Way::BOTH[..],
+        Kind::Echo => &Way::BOTH[1..],
     };
     for way in ways {
-        of_way(&mut group, subject, *way);
+        of_way(&mut group, kind, *way);
     }
     group.ask(
         Level::Must,
@@ -41,7 +41,7 @@ pub fn cases(subject: Subject) -> Vec<Case<Question>> {
     group.cases()
 }
 
-fn of_way(group: &mut Group<Question>, subject: Subject, way: Way) {
+fn of_way(group: &mut Group<Question>, kind: Kind, way: Way) {
     let reader = way.to();
     group.ask(
         Level::Must,
@@ -98,7 +98,7 @@ fn of_way(group: &mut Group<Question>, subject: Subject, way: Way) {
                 })
         },
     );
-    if subject == Subject::Relay {
+    if kind == Kind::Relay {
         group.ask(
             Level::Must,
             format!("{reader} does not read: the other way"),

@@ -18,7 +18,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, Instant};
-use wsbench_schema::{Examination, Finding, SubjectId, Verdict};
+use wsbench_schema::{Examination, Finding, SubjectId, Suite, Verdict};
 
 /// Threads that examine at a time.
 const AT_ONCE: usize = 8;
@@ -401,7 +401,7 @@ fn a_must_that_ended_by_silence_twice_is_asked_a_last_time() {
 fn what_is_omitted_is_not_asked() {
     let server = Scripted::start(Lapse::None);
     let omits = ["control", "close/RST"].map(str::to_owned);
-    let omits = Omits::read(&omits).unwrap();
+    let omits = Omits::read(Suite::Websocket, &omits).unwrap();
     let mut cases = super::control::cases();
     cases.extend(cases_of("close/RST"));
     cases.extend(cases_of("close/code 1000"));

@@ -9,7 +9,7 @@ mod table;
 
 use super::ask::{Examiner, Limits, Question};
 use super::scene::Scale;
-use super::{Subject, Upstream};
+use super::{Kind, Upstream};
 use crate::verify::case::Case;
 use crate::verify::omits::Omits;
 use fault::Fault;
@@ -54,15 +54,10 @@ fn short() -> Limits {
     }
 }
 
-fn examine(
-    subject: Subject,
-    fault: Fault,
-    cases: &[Case<Question>],
-    limits: Limits,
-) -> Vec<Finding> {
-    let upstream = match subject {
-        Subject::Relay => Some(Upstream::bind("127.0.0.1").unwrap()),
-        Subject::Echo => None,
+fn examine(kind: Kind, fault: Fault, cases: &[Case<Question>], limits: Limits) -> Vec<Finding> {
+    let upstream = match kind {
+        Kind::Relay => Some(Upstream::bind("127.0.0.1").unwrap()),
+        Kind::Echo => None,
     };
     let upstream = upstream.as_ref();
     let scripted = Scripted::start(fault, upstream);
@@ -83,8 +78,8 @@ fn lines(findings: &[Finding]) -> Vec<String> {
 
 #[test]
 fn honest_ones_pass_every_case() {
-    for (subject, count) in [(Subject::Relay, 45), (Subject::Echo, 25)] {
-        let findings = examine(subject, Fault::None, &subject.cases(), patient());
+    for (kind, count) in [(Kind::Relay, 45), (Kind::Echo, 25)] {
+        let findings = examine(kind, Fault::None, &kind.cases(), patient());
         assert_eq!(lines(&findings), Vec::<String>::new());
         assert!(findings.len() >= count, "{}", findings.len());
         let paths: BTreeSet<String> = findings.iter().map(Finding::path).collect();
@@ -95,17 +90,13 @@ fn honest_ones_pass_every_case() {
 #[test]
 fn every_case_is_failed_by_one_made_for_it() {
     let mut rows = Vec::new();
-    for subject in [Subject::Relay, Subject::Echo] {
-        let table = table::made_for(subject);
-        let cases = subject.cases();
+    for kind in [Kind::Relay, Kind::Echo] {
+        let table = table::made_for(kind);
+        let cases = kind.cases();
         let all: BTreeSet<String> = cases.iter().map(path_of).collect();
         let made_for: BTreeSet<String> = table.iter().map(|(path, _)| path.clone()).collect();
         assert_eq!(made_for, all);
-        rows.extend(
-            table
-                .into_iter()
-                .map(|(path, fault)| (subject, path, fault)),
-        );
+        rows.extend(table.into_iter().map(|(path, fault)| (kind, path, fault)));
     }
     let left = Mutex::new(rows.into_iter());
     let missed = Mutex::new(Vec::new());
@@ -114,20 +105,20 @@ fn every_case_is_failed_by_one_made_for_it() {
             scope.spawn(|| {
                 loop {
                     let next = left.lock().unwrap().next();
-                    let Some((subject, path, fault)) = next else {
+                    let Some((kind, path, fault)) = next else {
                         break;
                     };
-                    let mut cases = subject.cases();
+                    let mut cases = kind.cases();
                     // Something must have been there to be left.
                     let before = path.starts_with("left/").then_some("many/at once");
                     let is_asked = |asked: &str| asked == path || Some(asked) == before;
                     cases.retain(|case| is_asked(&path_of(case)));
-                    let findings = examine(subject, fault, &cases, short());
+                    let findings = examine(kind, fault, &cases, short());
                     if findings[findings.len() - 1].verdict != Verdict::Fail {
                         missed
                             .lock()
                             .unwrap()
-                            .push(format!("{subject:?} {fault:?}: {path}"));
+                            .push(format!("{kind:?} {fault:?}: {path}"));
                     }
                 }
             });

@@ -1,14 +1,14 @@
 //! For each case a fault that it must find.
 
-use super::super::Subject;
+use super::super::Kind;
 use super::Fault;
 
 /// Path of the case, and the fault.
-pub fn made_for(subject: Subject) -> Vec<(String, Fault)> {
+pub fn made_for(kind: Kind) -> Vec<(String, Fault)> {
     let mut rows = bytes();
-    rows.extend(match subject {
-        Subject::Relay => relay(),
-        Subject::Echo => echo(),
+    rows.extend(match kind {
+        Kind::Relay => relay(),
+        Kind::Echo => echo(),
     });
     rows.extend(left());
     let rows = rows.into_iter();
@@ -113,6 +113,7 @@ fn relay() -> Vec<(&'static str, Fault)> {
         ("origin/refused: passed on", Fault::FinForReset),
         ("origin/refused: others", Fault::DiesOnRefusal),
         ("origin/late", Fault::TrustsEagain),
+        ("origin/late", Fault::HastyConnect),
         ("origin/closes while the client writes", Fault::IgnoresReset),
         ("origin/resets while the client writes", Fault::IgnoresReset),
     ]
