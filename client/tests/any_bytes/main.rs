@@ -4,6 +4,7 @@
 mod agreement;
 mod cut;
 mod ours;
+mod plain;
 mod stream;
 mod theirs;
 mod welcome;
@@ -72,6 +73,11 @@ proptest! {
         cuts in cuts(),
     ) {
         breached(stream::case(&right), place, breach, &cuts);
+    }
+
+    #[test]
+    fn a_stream_is_right_until_its_first_wrong_byte(program in vec(any::<u8>(), 0..30), cuts in cuts()) {
+        plain::check(&program, &cuts);
     }
 
     #[test]

@@ -131,6 +131,9 @@ impl Protocol for Pieces {
                     return (0, Event::Fault(Cause::Unexpected));
                 }
                 cursor.offset += part as u32;
+                if offset + part == LAST_WORD.len() {
+                    cursor.index = Self::END;
+                }
                 ends_after(part, LAST_WORD.len())
             }
             Self::RECEIPT => {
