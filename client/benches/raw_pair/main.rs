@@ -3,11 +3,12 @@
 //!
 //! `figures` prints what the client costs, each figure beside its limit. `pair` tells
 //! what an echo costs each side here. `compare` lets the raw client and `wsbench
-//! client` drive the same server in turn.
+//! client` drive the same server in turn. `bulk` tells what a GiB costs beside blocking loops.
 //!
-//! Nothing of the engine is used (but its routes, whose cost is measured), so that
-//! it is not measured by itself.
+//! Nothing of the engine is used (but its routes, whose cost is measured, and the bytes
+//! of a transfer), so that it is not measured by itself.
 
+mod bulk;
 mod compare;
 mod connect_cost;
 mod figures;
@@ -41,6 +42,8 @@ enum Role {
     Pair(pair::Args),
     /// Raw client and `wsbench client` in turn on the same kind of server.
     Compare(compare::Args),
+    /// What a bulk transfer costs the client beside blocking loops.
+    Bulk(bulk::Args),
     /// The raw echo server alone.
     Server(raw_server::Args),
     /// The raw client alone.
@@ -59,6 +62,7 @@ fn main() -> ExitCode {
         Some(Role::Figures(args)) => figures::run(&args),
         Some(Role::Pair(args)) => pair::run(&args),
         Some(Role::Compare(args)) => compare::run(&args),
+        Some(Role::Bulk(args)) => succeed(bulk::run(&args)),
         Some(Role::Server(args)) => succeed(raw_server::run(&args)),
         Some(Role::Client(args)) => succeed(raw_client::run(&args)),
         Some(Role::Dial(args)) => succeed(raw_dial::run(&args)),
