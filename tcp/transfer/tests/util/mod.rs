@@ -89,8 +89,8 @@ impl Server {
             );
             TcpStream::connect(server.address).is_ok()
         });
-        server.until("that connection has ended", |server| {
-            server.get(Slot::Tasks) == 0
+        server.until("that connection was served", |server| {
+            server.get(Slot::Connections) == 1 && server.get(Slot::Tasks) == 0
         });
         server
     }
