@@ -355,23 +355,42 @@ fn pictures_of_relays_and_transfers() {
 #[test]
 fn no_record_breaks_a_report() {
     let plan = example::plan(&["axum", "floor"], 1);
-    let mut zero = example::trial("axum", 1);
-    let mut huge = example::trial("floor", 1);
-    zero.metrics.values_mut().for_each(|value| *value = 0);
-    huge.metrics
-        .values_mut()
-        .for_each(|value| *value = u64::MAX);
+    let all = |mut trial: TrialRecord, figure: u64| {
+        trial.metrics.values_mut().for_each(|value| *value = figure);
+        let series = trial.series.values_mut();
+        series.for_each(|series| series.values.fill(figure));
+        trial
+    };
+    let zero = all(example::trial("axum", 1), 0);
+    let mut huge = all(example::trial("floor", 1), u64::MAX);
     huge.started_unix_s = u64::MAX;
-    for records in [
+    let tcp = |figure| {
+        let direct = example::as_direct(example::relayed("floor", 1, 100));
+        [
+            vec![
+                all(example::relayed("axum", 1, 100), figure),
+                all(direct, figure),
+            ],
+            vec![
+                all(example::transferred("axum", 1, 100), figure),
+                example::transferred("floor", 1, 100),
+            ],
+        ]
+    };
+    let websocket = [
         vec![],
         vec![zero.clone()],
         vec![huge.clone()],
         vec![zero, huge],
         vec![example::empty("axum", 1), example::empty("floor", 1)],
-    ] {
+    ];
+    for records in websocket.into_iter().chain(tcp(0)).chain(tcp(u64::MAX)) {
         let report = Report::new(&plan, &records).unwrap();
         let blocks = records.iter().map(|record| block(record, true));
-        for text in blocks.chain([report.markdown(), report.terminal(Some(20))]) {
+        let charts = report.sections.iter().flat_map(crate::pictures::of_section);
+        let charts = charts.map(|chart| chart.svg().unwrap());
+        let texts = [report.markdown(), report.terminal(Some(20))];
+        for text in blocks.chain(charts).chain(texts) {
             for wrong in ["NaN", "inf,", "inf%", " inf ", "e+", "e1"] {
                 assert!(!text.contains(wrong), "{wrong}: {text}");
             }
