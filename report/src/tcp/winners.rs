@@ -12,7 +12,7 @@ use wsbench_schema::{Phase, Suite};
 
 const TITLE: &str = "Which method wins at which size";
 
-/// The table; none where there is but one load, or no relay to win.
+/// The table; none where there is but one load, or nobody to win.
 #[must_use]
 pub fn grid(sections: &[Section]) -> Option<Grid> {
     let sections: Vec<&Section> = sections
@@ -30,16 +30,23 @@ pub fn grid(sections: &[Section]) -> Option<Grid> {
     }
     let mut header = vec!["CPU s/GiB".to_owned()];
     header.extend(names.iter().map(|name| (*name).to_owned()));
+    let rows: Vec<Vec<Cell>> = sections
+        .iter()
+        .map(|section| line(section, &names))
+        .collect();
+    let is_placed = |cell: &Cell| matches!(cell, Cell::Placed(..));
+    if !rows.iter().flatten().any(is_placed) {
+        return None;
+    }
+    let is_open = |cell: &Cell| matches!(cell, Cell::Placed(_, _, Place::TooFewRounds));
+    let is_open = rows.iter().flatten().any(is_open);
     let needed = sections.iter().filter_map(|section| needed(section)).max();
     Some(Grid {
         title: TITLE,
         names: 1,
         header,
-        rows: sections
-            .iter()
-            .map(|section| line(section, &names))
-            .collect(),
-        notes: notes(needed),
+        rows,
+        notes: notes(needed.filter(|_| is_open)),
     })
 }
 
