@@ -40,9 +40,13 @@ impl Spliced {
     /// For one thread, with its part of the files that pools may have.
     pub fn new(relay: &Relay, pipe_bytes: usize) -> Self {
         let most = relay.pool_files / relay.threads / Pipe::FILES;
+        Self::with(Pipes::new(pipe_bytes, most), relay.buffer_bytes)
+    }
+
+    fn with(pipes: Pipes, buffer_bytes: usize) -> Self {
         Self {
-            pipes: Pipes::new(pipe_bytes, most),
-            copying: Buffered::new(relay.buffer_bytes),
+            pipes,
+            copying: Buffered::new(buffer_bytes),
         }
     }
 
@@ -113,5 +117,34 @@ impl Spliced {
             Store::Buffer(bytes) => self.copying.discard(bytes),
             Store::Pipe(pipe) => self.pipes.give(pipe),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read as _, Write as _};
+    use std::os::fd::AsFd;
+    use std::os::unix::net::UnixStream;
+
+    #[test]
+    fn without_a_pipe_bytes_go_through_a_buffer() {
+        let (mut sender, source) = UnixStream::pair().unwrap();
+        let (destination, mut receiver) = UnixStream::pair().unwrap();
+        let mut spliced = Spliced::with(Pipes::new(64 << 10, 1), 32 << 10);
+        let (mut first, mut second) = (Store::Nothing, Store::Nothing);
+        for (store, is_piped) in [(&mut first, true), (&mut second, false)] {
+            sender.write_all(b"bytes").unwrap();
+            let read = spliced.read_piped(source.as_fd(), store);
+            assert_eq!(read, Ok(Read::LastBytes));
+            assert_eq!(matches!(store, Store::Pipe(_)), is_piped);
+        }
+        for mut store in [first, second] {
+            let written = spliced.write(&mut store, destination.as_fd());
+            assert_eq!((written, store.length()), (Ok(Written::All), 0));
+        }
+        let mut received = [0; 10];
+        receiver.read_exact(&mut received).unwrap();
+        assert_eq!(&received, b"bytesbytes");
     }
 }
