@@ -16,6 +16,7 @@ mod splice;
 mod syscall;
 mod tokio_splice;
 pub mod unix_syscall;
+mod zerocopy;
 
 use std::io;
 
@@ -44,6 +45,7 @@ pub const METHODS: &[Method] = &[
     sendfile::METHOD,
     readv_writev::METHOD,
     io_uring::METHOD,
+    zerocopy::METHOD,
     sockmap::METHOD,
     adaptive::METHOD,
     tokio_splice::METHOD,
