@@ -9,7 +9,9 @@
 //! - It runs on a socket only after its destination can be found, so none is dropped.
 //! - The kernel takes bytes from a source however few its destination takes. After each
 //!   [`program::REPORT_BYTES`] the program tells, and a source that is too far ahead has
-//!   its program taken away until its destination has caught up.
+//!   its program taken away until its destination has caught up. Should this process get
+//!   no CPU for so long that the source is [`LIMIT_BYTES`] ahead, then the program itself
+//!   stops redirecting, and as it cannot begin again in order, that direction is copied.
 //! - An end is handed on after the redirected bytes were written to the destination,
 //!   which happens later, in a worker of the kernel.
 //! - Only an established socket can be added. One whose peer has ended its stream already
@@ -31,8 +33,9 @@ use crate::method::Method;
 use crate::relay::Relay;
 use crate::watch::{self, Next, Watcher};
 
-use bpf::{Count, Counts, Ring, attach_verdict};
+use bpf::{Count, Ring, Table, attach_verdict};
 use copy::{Copied, Held};
+use program::Maps;
 
 pub const METHOD: Method = Method {
     name: "sockmap",
@@ -45,6 +48,8 @@ const SOCKETS: u32 = 1 << 15;
 /// A source that is so many bytes ahead of what its destination's socket holds is
 /// stopped, and goes on when it is no more than a quarter of it ahead.
 const AHEAD_BYTES: u64 = 4 * program::REPORT_BYTES;
+/// And the program redirects no more than so many bytes ahead of what was known last.
+const LIMIT_BYTES: u64 = 4 * AHEAD_BYTES;
 
 fn run(relay: &'static Relay) -> io::Result<()> {
     let redirects = (0..relay.threads).map(|_| Redirect::load(relay.buffer_bytes));
@@ -64,7 +69,9 @@ struct Redirect {
     targets: bpf::Sockets,
     /// Sockets that the program runs on, by their own cookie.
     sources: bpf::Sockets,
-    counts: Counts,
+    counts: Table<Count>,
+    /// Bytes that it may redirect in all.
+    limits: Table<u64>,
     ring: Ring,
     _program: OwnedFd,
     buffer: Vec<u8>,
@@ -99,14 +106,21 @@ impl Redirect {
     fn load(buffer_bytes: usize) -> io::Result<Self> {
         let targets = bpf::Sockets::new(SOCKETS)?;
         let sources = bpf::Sockets::new(SOCKETS)?;
-        let counts = Counts::new(SOCKETS)?;
+        let counts = Table::new(SOCKETS)?;
+        let limits = Table::new(SOCKETS)?;
         let ring = Ring::new()?;
-        let instructions = program::verdict(&counts.0, &ring.file, &targets.0);
+        let instructions = program::verdict(&Maps {
+            counts: &counts.file,
+            limits: &limits.file,
+            ring: &ring.file,
+            targets: &targets.0,
+        });
         let program = attach_verdict(&instructions, &sources)?;
         Ok(Self {
             targets,
             sources,
             counts,
+            limits,
             ring,
             _program: program,
             buffer: vec![0; buffer_bytes],
@@ -120,8 +134,10 @@ impl Redirect {
         let count = Count {
             bytes: 0,
             token: sockets.token(),
+            passes: 0,
         };
         self.counts.insert(cookie, count)?;
+        self.limits.insert(cookie, LIMIT_BYTES)?;
         let state = if found && added(self.sources.insert(cookie, source))? {
             wake(source)?;
             State::Redirected
@@ -152,19 +168,33 @@ impl Redirect {
         };
         match &mut flow.state {
             State::Redirected => {
-                let bytes = self.counts.bytes(flow.cookie)?;
-                if bytes.saturating_sub(flow.written) < AHEAD_BYTES {
+                let count = self.counts.get(flow.cookie)?;
+                if count.passes != 0 {
+                    flow.state = State::Leaving(count.bytes);
+                    return self.go_on(sockets, side, flow);
+                }
+                if count.bytes.saturating_sub(flow.written) < AHEAD_BYTES {
+                    self.limits
+                        .insert(flow.cookie, flow.written + LIMIT_BYTES)?;
                     return Ok(Next::Waiting);
                 }
                 self.sources.remove(flow.cookie)?;
                 flow.state = State::Stopped;
+                // What it passed before it was taken away can only be read with it.
+                if self.counts.get(flow.cookie)?.passes != 0 {
+                    self.sources.insert(flow.cookie, source)?;
+                    wake(source)?;
+                    flow.state = State::Leaving(self.counts.get(flow.cookie)?.bytes);
+                }
                 Ok(Next::Later { changed: true })
             }
             State::Stopped => {
-                let bytes = self.counts.bytes(flow.cookie)?;
+                let bytes = self.counts.get(flow.cookie)?.bytes;
                 if bytes.saturating_sub(flow.written) > AHEAD_BYTES / 4 {
                     return Ok(later);
                 }
+                self.limits
+                    .insert(flow.cookie, flow.written + LIMIT_BYTES)?;
                 if added(self.sources.insert(flow.cookie, source))? {
                     flow.state = State::Redirected;
                     wake(source)?;
@@ -235,7 +265,11 @@ impl Watcher for Redirect {
         if flags.contains(EventFlags::RDHUP) && matches!(flow.state, State::Redirected) {
             // What came with the end may not have been redirected yet.
             wake(sockets.get(side))?;
-            flow.state = State::Ending(self.counts.bytes(flow.cookie)?);
+            let count = self.counts.get(flow.cookie)?;
+            flow.state = match count.passes {
+                0 => State::Ending(count.bytes),
+                _ => State::Leaving(count.bytes),
+            };
         }
         self.again(pair, sockets)
     }
@@ -258,6 +292,7 @@ impl Watcher for Redirect {
         for flow in pair.flows {
             // The sockets leave their maps by themselves when they are closed.
             let _ = self.counts.remove(flow.cookie);
+            let _ = self.limits.remove(flow.cookie);
         }
     }
 
@@ -266,9 +301,7 @@ impl Watcher for Redirect {
     }
 
     fn rung(&mut self, tokens: &mut Vec<u64>) {
-        while let Some(count) = self.ring.pop() {
-            tokens.push(count.token);
-        }
+        tokens.extend(std::iter::from_fn(|| self.ring.pop()));
     }
 }
 

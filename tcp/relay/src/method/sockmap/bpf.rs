@@ -2,6 +2,7 @@
 //! program, and the ring in which it says something.
 
 use std::io;
+use std::marker::PhantomData;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -155,44 +156,43 @@ pub struct Count {
     pub bytes: u64,
     /// Whose they were; it hands this on as it is.
     pub token: u64,
+    /// Not 0 once the limit was reached: nothing was redirected since, nor will be.
+    pub passes: u64,
 }
 
-/// Counts by the cookie of the source.
-pub struct Counts(pub OwnedFd);
+/// Something by the cookie of the source.
+pub struct Table<V> {
+    pub file: OwnedFd,
+    value: PhantomData<V>,
+}
 
-impl Counts {
+impl<V: Copy + Default> Table<V> {
     pub fn new(entries: u32) -> io::Result<Self> {
-        create(
-            MAP_TYPE_HASH,
-            8,
-            size_of::<Count>() as u32,
-            entries,
-            NO_PREALLOC,
-        )
-        .map(Self)
+        let value_bytes = size_of::<V>() as u32;
+        Ok(Self {
+            file: create(MAP_TYPE_HASH, 8, value_bytes, entries, NO_PREALLOC)?,
+            value: PhantomData,
+        })
     }
 
-    pub fn insert(&self, key: u64, count: Count) -> io::Result<()> {
-        // SAFETY: a key of 8 bytes and a value of a count, as the map has them.
-        unsafe { bpf(MAP_UPDATE_ELEM, &element(&self.0, &key, &count)) }.map(drop)
+    pub fn insert(&self, key: u64, value: V) -> io::Result<()> {
+        let element = element(&self.file, &key, &raw const value);
+        // SAFETY: a key of 8 bytes and a value of the size that the map has.
+        unsafe { bpf(MAP_UPDATE_ELEM, &element) }.map(drop)
     }
 
-    pub fn bytes(&self, key: u64) -> io::Result<u64> {
-        let mut count = Count::default();
-        // SAFETY: a key of 8 bytes and room for a count, as the map has them.
-        unsafe { bpf(MAP_LOOKUP_ELEM, &element(&self.0, &key, &raw mut count)) }?;
-        Ok(count.bytes)
+    pub fn get(&self, key: u64) -> io::Result<V> {
+        let mut value = V::default();
+        let element = element(&self.file, &key, &raw mut value);
+        // SAFETY: a key of 8 bytes and room for a value of the size that the map has.
+        unsafe { bpf(MAP_LOOKUP_ELEM, &element) }?;
+        Ok(value)
     }
 
     pub fn remove(&self, key: u64) -> io::Result<()> {
+        let element = element::<_, V>(&self.file, &key, null_mut());
         // SAFETY: a key of 8 bytes, as the map has them.
-        unsafe {
-            bpf(
-                MAP_DELETE_ELEM,
-                &element::<_, ()>(&self.0, &key, null_mut()),
-            )
-        }
-        .map(drop)
+        unsafe { bpf(MAP_DELETE_ELEM, &element) }.map(drop)
     }
 }
 
@@ -220,7 +220,7 @@ pub fn attach_verdict(instructions: &[u64], sockets: &Sockets) -> io::Result<Own
     Ok(program)
 }
 
-/// A ring that the program writes counts into; readable while there are some.
+/// A ring that the program writes tokens into; readable while there are some.
 pub struct Ring {
     pub file: OwnedFd,
     /// Where reading has come to. Of this page only the first word is used.
@@ -233,8 +233,8 @@ pub struct Ring {
 impl Ring {
     const BYTES: usize = 64 << 10;
     const PAGE: usize = 4096;
-    /// A header of eight bytes, then a count.
-    const RECORD: u64 = 8 + size_of::<Count>() as u64;
+    /// A header of eight bytes, a number of bytes and a token.
+    const RECORD: u64 = 24;
     /// In the header: still being written.
     const BUSY: u64 = 1 << 31;
 
@@ -272,8 +272,8 @@ impl Ring {
         })
     }
 
-    /// Takes the oldest record.
-    pub fn pop(&mut self) -> Option<Count> {
+    /// Takes the oldest record: its token.
+    pub fn pop(&mut self) -> Option<u64> {
         let at = self.consumed.load(Ordering::Relaxed);
         if at == self.produced.load(Ordering::Acquire) {
             return None;
@@ -282,11 +282,8 @@ impl Ring {
         if u64::from_le(record[0].load(Ordering::Acquire)) & Self::BUSY != 0 {
             return None;
         }
-        let count = Count {
-            bytes: record[1].load(Ordering::Relaxed),
-            token: record[2].load(Ordering::Relaxed),
-        };
+        let token = record[2].load(Ordering::Relaxed);
         self.consumed.store(at + Self::RECORD, Ordering::Release);
-        Some(count)
+        Some(token)
     }
 }

@@ -11,8 +11,16 @@
 //!     __u64 source = bpf_get_socket_cookie(skb);
 //!     struct count *count = bpf_map_lookup_elem(&counts, &source);
 //!     if (count) {
+//!         struct { __u64 bytes, token; } now = {count->bytes + length, count->token};
+//!         __u64 *limit = bpf_map_lookup_elem(&limits, &source);
+//!         if (count->passes)
+//!             return SK_PASS;               // it stays with the source, in order
+//!         if (limit && now.bytes > *limit) {
+//!             count->passes = 1;            // so does this, and all that follows
+//!             bpf_ringbuf_output(&ring, &now, sizeof now, 0);
+//!             return SK_PASS;
+//!         }
 //!         __u64 before = count->bytes;
-//!         struct count now = {before + length, count->token};
 //!         count->bytes = now.bytes;
 //!         if ((before ^ now.bytes) >> REPORT_SHIFT)
 //!             bpf_ringbuf_output(&ring, &now, sizeof now, 0);
@@ -21,7 +29,10 @@
 //! }
 //! ```
 
+use std::mem::offset_of;
 use std::os::fd::{AsRawFd, OwnedFd};
+
+use super::bpf::Count;
 
 /// It tells after every so many bytes (a power of two) of a source.
 pub const REPORT_BYTES: u64 = 1 << REPORT_SHIFT;
@@ -37,6 +48,14 @@ const SOURCE: i16 = -8;
 const NOW_TOKEN: i16 = -16;
 const NOW_BYTES: i16 = -24;
 
+/// Where in a count.
+const COUNT_BYTES: i16 = offset_of!(Count, bytes) as i16;
+const COUNT_TOKEN: i16 = offset_of!(Count, token) as i16;
+const COUNT_PASSES: i16 = offset_of!(Count, passes) as i16;
+
+const SK_DROP: i32 = 0;
+const SK_PASS: i32 = 1;
+
 const LOAD_WORD: u8 = 0x61;
 const LOAD_DOUBLE: u8 = 0x79;
 const STORE_DOUBLE: u8 = 0x7b;
@@ -49,19 +68,37 @@ const XOR: u8 = 0xaf;
 const SHIFT_RIGHT: u8 = 0x77;
 const IF_ZERO: u8 = 0x15;
 const IF_NOT_ZERO: u8 = 0x55;
+const IF_NOT_LESS: u8 = 0x3d;
 const CALL: u8 = 0x85;
 const EXIT: u8 = 0x95;
 
+/// Registers: 0 is what a call returned and what is returned, 1 to 5 are arguments and
+/// lost with a call.
+const RESULT: u8 = 0;
 const SKB: u8 = 6;
 const LENGTH: u8 = 7;
-const CHANGED: u8 = 8;
+const COUNT: u8 = 8;
 const BYTES: u8 = 9;
 const STACK: u8 = 10;
 
-/// The instructions, with the maps that they work on.
-pub fn verdict(counts: &OwnedFd, ring: &OwnedFd, targets: &OwnedFd) -> Vec<u64> {
+/// The maps that it works on.
+pub struct Maps<'a> {
+    pub counts: &'a OwnedFd,
+    pub limits: &'a OwnedFd,
+    pub ring: &'a OwnedFd,
+    pub targets: &'a OwnedFd,
+}
+
+pub fn verdict(maps: &Maps<'_>) -> Vec<u64> {
+    let leave_with = |verdict: i32| {
+        [
+            number(MOVE_NUMBER, RESULT, verdict),
+            instruction(EXIT, 0, 0, 0, 0),
+        ]
+    };
+    let (drop_it, pass_it) = (leave_with(SK_DROP), leave_with(SK_PASS));
     let tell = [
-        &load_map(1, ring)[..],
+        &load_map(1, maps.ring)[..],
         &stack_address(2, NOW_BYTES),
         &[
             number(MOVE_NUMBER, 3, 16),
@@ -70,23 +107,51 @@ pub fn verdict(counts: &OwnedFd, ring: &OwnedFd, targets: &OwnedFd) -> Vec<u64> 
         ],
     ]
     .concat();
+    let stop_redirecting = [
+        &[
+            number(MOVE_NUMBER, 1, 1),
+            instruction(STORE_DOUBLE, COUNT, 1, COUNT_PASSES, 0),
+        ][..],
+        &tell,
+        &pass_it,
+    ]
+    .concat();
+    let heed_limit = [
+        &[
+            instruction(LOAD_DOUBLE, 1, RESULT, 0, 0),
+            instruction(IF_NOT_LESS, 1, BYTES, stop_redirecting.len() as i16, 0),
+        ][..],
+        &stop_redirecting,
+    ]
+    .concat();
     let count = [
         &[
-            instruction(LOAD_DOUBLE, CHANGED, 0, 0, 0),
-            register(MOVE, BYTES, CHANGED),
-            register(ADD, BYTES, LENGTH),
-            instruction(STORE_DOUBLE, 0, BYTES, 0, 0),
-            instruction(STORE_DOUBLE, STACK, BYTES, NOW_BYTES, 0),
-            instruction(LOAD_DOUBLE, 1, 0, 8, 0),
-            instruction(STORE_DOUBLE, STACK, 1, NOW_TOKEN, 0),
-            register(XOR, CHANGED, BYTES),
-            number(SHIFT_RIGHT, CHANGED, REPORT_SHIFT),
-            skip(IF_ZERO, CHANGED, &tell),
+            register(MOVE, COUNT, RESULT),
+            instruction(LOAD_DOUBLE, 1, COUNT, COUNT_PASSES, 0),
+            skip(IF_ZERO, 1, &pass_it),
         ][..],
+        &pass_it,
+        &[
+            instruction(LOAD_DOUBLE, BYTES, COUNT, COUNT_BYTES, 0),
+            register(ADD, BYTES, LENGTH),
+            instruction(STORE_DOUBLE, STACK, BYTES, NOW_BYTES, 0),
+            instruction(LOAD_DOUBLE, 1, COUNT, COUNT_TOKEN, 0),
+            instruction(STORE_DOUBLE, STACK, 1, NOW_TOKEN, 0),
+        ],
+        &load_map(1, maps.limits),
+        &stack_address(2, SOURCE),
+        &[call(MAP_LOOKUP_ELEM), skip(IF_ZERO, RESULT, &heed_limit)],
+        &heed_limit,
+        &[
+            instruction(LOAD_DOUBLE, 1, COUNT, COUNT_BYTES, 0),
+            instruction(STORE_DOUBLE, COUNT, BYTES, COUNT_BYTES, 0),
+            register(XOR, 1, BYTES),
+            number(SHIFT_RIGHT, 1, REPORT_SHIFT),
+            skip(IF_ZERO, 1, &tell),
+        ],
         &tell,
     ]
     .concat();
-    let drop_it = [number(MOVE_NUMBER, 0, 0), instruction(EXIT, 0, 0, 0, 0)];
     [
         &[
             register(MOVE, SKB, 1),
@@ -97,14 +162,14 @@ pub fn verdict(counts: &OwnedFd, ring: &OwnedFd, targets: &OwnedFd) -> Vec<u64> 
         &[
             register(MOVE, 1, SKB),
             call(GET_SOCKET_COOKIE),
-            instruction(STORE_DOUBLE, STACK, 0, SOURCE, 0),
+            instruction(STORE_DOUBLE, STACK, RESULT, SOURCE, 0),
         ],
-        &load_map(1, counts),
+        &load_map(1, maps.counts),
         &stack_address(2, SOURCE),
-        &[call(MAP_LOOKUP_ELEM), skip(IF_ZERO, 0, &count)],
+        &[call(MAP_LOOKUP_ELEM), skip(IF_ZERO, RESULT, &count)],
         &count,
         &[register(MOVE, 1, SKB)],
-        &load_map(2, targets),
+        &load_map(2, maps.targets),
         &stack_address(3, SOURCE),
         &[
             number(MOVE_NUMBER, 4, 0),
