@@ -3,5 +3,6 @@
 mod control;
 mod keeper;
 mod kill;
+mod origin;
 mod project;
 mod serve;
