@@ -173,13 +173,14 @@ impl<'a> Block<'a> {
             });
             self.line(name, change);
         }
-        self.count("Allocations", metric::SERVER_ALLOC_CALLS);
-        self.figure("Allocated", metric::SERVER_ALLOC_BYTES, Unit::Bytes);
+        self.stat("Allocations", bytes::allocations, Unit::Count);
+        self.stat("Allocated", bytes::allocated, Unit::Bytes);
         self.stat("Longest stall", bytes::longest_stall, Unit::Duration);
-        self.count("Minor faults", metric::SERVER_MINOR_FAULTS);
-        self.count("Major faults", metric::SERVER_MAJOR_FAULTS);
-        self.count("Voluntary switches", metric::SERVER_VOLUNTARY_SWITCHES);
-        self.count("Involuntary switches", metric::SERVER_INVOLUNTARY_SWITCHES);
+        self.stat("Minor faults", bytes::minor_faults, Unit::Count);
+        self.stat("Major faults", bytes::major_faults, Unit::Count);
+        self.stat("Voluntary switches", bytes::voluntary_switches, Unit::Count);
+        let made_to_wait = bytes::involuntary_switches;
+        self.stat("Involuntary switches", made_to_wait, Unit::Count);
         self.stat("CPU s/GiB", bytes::cpu_per_gib, Unit::Seconds);
         self.stat("CPU AVG", stats::cpu_avg, Unit::Percent);
         self.stat("CLIENT CPU AVG", stats::client_cpu_avg, Unit::Percent);

@@ -364,6 +364,8 @@ pub fn transferred(name: &str, round: u32, percent: u64) -> TrialRecord {
         (metric::SUCCEEDED, CONNECTIONS),
         (metric::PLANNED, CONNECTIONS),
         (metric::SERVER_THREADS_START, 1),
+        (metric::SERVER_ALLOC_CALLS, 750),
+        (metric::SERVER_STACK_START, mib / 4),
     ] {
         trial.metrics.insert(Phase::Connect.metric(name), value);
     }
@@ -390,7 +392,7 @@ pub fn transferred(name: &str, round: u32, percent: u64) -> TrialRecord {
         (metric::SERVER_MAJOR_FAULTS, 0),
         (metric::SERVER_VOLUNTARY_SWITCHES, 40_000),
         (metric::SERVER_INVOLUNTARY_SWITCHES, 700),
-        (metric::SERVER_ALLOC_CALLS, 1500),
+        (metric::SERVER_ALLOC_CALLS, 750),
         (metric::SERVER_ALLOC_BYTES, 17 * mib),
         (metric::SERVER_HEAP_START, mib / 2),
         (metric::SERVER_HEAP_END, 16 * mib),

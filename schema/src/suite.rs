@@ -34,7 +34,6 @@ impl Suite {
 
     /// Whether it is the usual one, which files leave out.
     #[must_use]
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
     pub fn is_websocket(&self) -> bool {
         *self == Self::Websocket
     }

@@ -107,12 +107,55 @@ pub fn memory_per_connection(trial: &TrialRecord, phase: Phase) -> Option<f64> {
     quotient(grown, metric(trial, Phase::Connect, metric::SUCCEEDED)?)
 }
 
-/// Heap in use at its peak and stacks in use, which the server counts itself.
+/// Heap in use at its peak, which the server counts itself, and stacks in use.
 #[must_use]
 pub fn peak_heap_and_stacks(trial: &TrialRecord, phase: Phase) -> Option<f64> {
     let heap = metric(trial, phase, metric::SERVER_HEAP_PEAK)?;
     let stacks = STACKS.map(|name| metric(trial, phase, name));
     Some(heap + stacks[0]?.max(stacks[1]?))
+}
+
+/// A count of the server from before the first connection to after the phase: what a
+/// connection costs is spent where it is accepted, and not where bytes come.
+fn since_before(trial: &TrialRecord, phase: Phase, name: &str) -> Option<f64> {
+    let connecting = metric(trial, Phase::Connect, name).unwrap_or(0.0);
+    Some(connecting + metric(trial, phase, name)?)
+}
+
+/// Calls of the server's allocator.
+#[must_use]
+pub fn allocations(trial: &TrialRecord, phase: Phase) -> Option<f64> {
+    since_before(trial, phase, metric::SERVER_ALLOC_CALLS)
+}
+
+/// Bytes that they asked for.
+#[must_use]
+pub fn allocated(trial: &TrialRecord, phase: Phase) -> Option<f64> {
+    since_before(trial, phase, metric::SERVER_ALLOC_BYTES)
+}
+
+/// Pages mapped in.
+#[must_use]
+pub fn minor_faults(trial: &TrialRecord, phase: Phase) -> Option<f64> {
+    since_before(trial, phase, metric::SERVER_MINOR_FAULTS)
+}
+
+/// Pages read from a disk.
+#[must_use]
+pub fn major_faults(trial: &TrialRecord, phase: Phase) -> Option<f64> {
+    since_before(trial, phase, metric::SERVER_MAJOR_FAULTS)
+}
+
+/// Times that a thread went to sleep.
+#[must_use]
+pub fn voluntary_switches(trial: &TrialRecord, phase: Phase) -> Option<f64> {
+    since_before(trial, phase, metric::SERVER_VOLUNTARY_SWITCHES)
+}
+
+/// Times that a thread was made to wait.
+#[must_use]
+pub fn involuntary_switches(trial: &TrialRecord, phase: Phase) -> Option<f64> {
+    since_before(trial, phase, metric::SERVER_INVOLUNTARY_SWITCHES)
 }
 
 /// Stacks in use, before and after; see [`change`].
@@ -189,6 +232,8 @@ mod tests {
             32.0 * mib / 500.0,
         );
         expect(peak_heap_and_stacks(&trial, Phase::Bulk), 19.0 * mib);
+        // Half of it when connections were accepted.
+        expect(allocations(&trial, Phase::Bulk), 1500.0);
         let before = change(
             &trial,
             Phase::Bulk,
@@ -199,7 +244,13 @@ mod tests {
 
     #[test]
     fn what_was_not_measured_is_missing() {
-        let every: [stats::Stat; 11] = [
+        let every: [stats::Stat; 17] = [
+            allocations,
+            allocated,
+            minor_faults,
+            major_faults,
+            voluntary_switches,
+            involuntary_switches,
             bytes,
             duration,
             ns_per_operation,

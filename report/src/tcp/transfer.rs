@@ -7,7 +7,7 @@ use super::{
 use crate::notes::{self, causes};
 use crate::row::{Cell, Row};
 use crate::section::Section;
-use crate::stats::median;
+use crate::stats::{Stat, median};
 use crate::table::{self, Column, Grid, Table};
 use crate::tables::{self, FAILED, MARKS, VERIFIED, VERIFIED_MEANS, column};
 use crate::units::Unit;
@@ -39,12 +39,10 @@ const PEAK_MEMORY: Column = column("Peak mem (RSS)", |row| {
 const PEAK_HEAP_AND_STACKS: Column = column("Peak mem (heap + stacks)", |row| {
     Cell::of(row.median(stats::peak_heap_and_stacks), Unit::Bytes)
 });
-const ALLOCATIONS: Column = column("Allocations", |row| {
-    typical(row, metric::SERVER_ALLOC_CALLS)
-});
+const ALLOCATIONS: Column = column("Allocations", |row| count(row, stats::allocations));
 
-fn typical(row: &Row<'_>, name: &str) -> Cell {
-    Cell::of(row.typical(name), Unit::Count)
+fn count(row: &Row<'_>, stat: Stat) -> Cell {
+    Cell::of(row.median(stat), Unit::Count)
 }
 
 /// Medians of both sides.
@@ -109,9 +107,9 @@ fn transfers() -> Table {
         columns: columns.to_vec(),
         definitions: &[
             "Sorted by throughput = bytes that crossed, in either direction / Duration, which is from the start to the last of them.",
-            "Peak mem (RSS): resident memory of the server at most. Peak mem (heap + stacks): what its allocator had given out at most, and its stacks, \
-             both counted by the server: the figure of the original, whose runtime counted them.",
-            "Allocations: calls of the server's allocator in the phase. Longest stall: the longest time in which nothing came of a \
+            "Peak mem (RSS): resident memory of the server at most. Peak mem (heap + stacks): what its allocator had given out at most, which it \
+             counts itself, and the resident part of its stacks: the figure of the original, whose runtime counted both.",
+            "Allocations: calls of the server's allocator since before the first connection. Longest stall: the longest time in which nothing came of a \
              transfer that was not over, of all connections and rounds.",
             "Transferred: of what was planned, in the round that came least far. Failed: transfers that were not whole and right.",
             "Min-max: the lowest and the highest of the rounds.",
@@ -129,7 +127,7 @@ fn costs() -> Table {
         MEMORY_PER_CONNECTION,
         ALLOCATIONS,
         column("Allocated", |row| {
-            Cell::of(row.typical(metric::SERVER_ALLOC_BYTES), Unit::Bytes)
+            Cell::of(row.median(stats::allocated), Unit::Bytes)
         }),
         column("Peak heap", |row| {
             Cell::of(row.typical(metric::SERVER_HEAP_PEAK), Unit::Bytes)
@@ -138,17 +136,13 @@ fn costs() -> Table {
         column("Stacks", |row| change(row, stats::STACKS, Unit::Bytes)),
         column("Threads", |row| change(row, stats::THREADS, Unit::Count)),
         column("Tasks", |row| change(row, stats::TASKS, Unit::Count)),
-        column("Minor faults", |row| {
-            typical(row, metric::SERVER_MINOR_FAULTS)
-        }),
-        column("Major faults", |row| {
-            typical(row, metric::SERVER_MAJOR_FAULTS)
-        }),
+        column("Minor faults", |row| count(row, stats::minor_faults)),
+        column("Major faults", |row| count(row, stats::major_faults)),
         column("Voluntary switches", |row| {
-            typical(row, metric::SERVER_VOLUNTARY_SWITCHES)
+            count(row, stats::voluntary_switches)
         }),
         column("Involuntary switches", |row| {
-            typical(row, metric::SERVER_INVOLUNTARY_SWITCHES)
+            count(row, stats::involuntary_switches)
         }),
         column("Dial failures", dial_failures),
         MARKS,
@@ -164,7 +158,8 @@ fn costs() -> Table {
             GIB_MEANS,
             MEMORY_MEANS,
             "Heap, Stacks, Threads, Tasks: before the first connection -> after the last transfer, with the connections still open. \
-             Heap and stacks are those in use, counted by the server; tasks are those of its runtime.",
+             Heap is that in use, counted by the server; stacks are the resident part of those of its threads; tasks are those of its runtime. \
+             Allocations, faults and switches are of the same time.",
             "Faults: pages mapped in (minor), and read from a disk (major). Switches: a thread went to sleep (voluntary), or was made to wait.",
             "Dial failures: connections that were not established in the end, by cause.",
         ],
