@@ -74,6 +74,14 @@ impl Origin {
         Ok(Self { acceptor, shards })
     }
 
+    /// Whether connections get `TCP_NODELAY`; they do if nothing is said.
+    #[must_use]
+    pub fn with_nodelay(mut self, nodelay: bool) -> Self {
+        let shards = self.shards.iter_mut();
+        shards.for_each(|shard| shard.set_nodelay(nodelay));
+        self
+    }
+
     /// The ports that it listens on: those asked for, and for port 0 the one that the
     /// kernel chose.
     ///

@@ -1,5 +1,6 @@
 //! `wsbench origin`: what is behind a relay under test (see `wsbench_client::origin`).
 
+use crate::args::units::boolean;
 use crate::run::interrupt::Interrupt;
 use anyhow::Context as _;
 use std::num::NonZeroUsize;
@@ -16,6 +17,9 @@ pub struct Args {
     /// Ports to listen on, as `10001-10010`
     #[arg(long)]
     ports: PortRange,
+    /// Set TCP_NODELAY on connections
+    #[arg(long, value_name = "BOOL", default_value = "true", value_parser = boolean)]
+    nodelay: bool,
     /// Threads that share the connections [default: one for each CPU of this process]
     #[arg(long)]
     threads: Option<NonZeroUsize>,
@@ -30,6 +34,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     rustix::thread::set_name(c"wsbench-origin").context("cannot name this process")?;
     let interrupt = Interrupt::install()?;
     let threads = args.threads.map(NonZeroUsize::get);
-    Origin::bind(&args.host, args.ports, threads)?.run(interrupt.flag())?;
+    let origin = Origin::bind(&args.host, args.ports, threads)?;
+    origin.with_nodelay(args.nodelay).run(interrupt.flag())?;
     Ok(ExitCode::SUCCESS)
 }

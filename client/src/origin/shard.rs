@@ -24,6 +24,7 @@ pub struct Shard {
     /// Those that have more to do although no event will tell.
     restless: Vec<usize>,
     scratch: Scratch,
+    nodelay: bool,
 }
 
 impl Shard {
@@ -39,7 +40,13 @@ impl Shard {
             free: Vec::new(),
             restless: Vec::new(),
             scratch: Scratch::default(),
+            nodelay: true,
         })
+    }
+
+    /// Whether connections get `TCP_NODELAY`; they do if nothing is said.
+    pub fn set_nodelay(&mut self, nodelay: bool) {
+        self.nodelay = nodelay;
     }
 
     /// Wakes it.
@@ -82,7 +89,7 @@ impl Shard {
             let mut stream = TcpStream::from_std(stream);
             let index = self.free.pop().unwrap_or(self.peers.len());
             let interest = Interest::READABLE | Interest::WRITABLE;
-            let registered = stream.set_nodelay(true).and_then(|()| {
+            let registered = stream.set_nodelay(self.nodelay).and_then(|()| {
                 self.poll
                     .registry()
                     .register(&mut stream, Token(index), interest)
