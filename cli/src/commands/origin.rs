@@ -3,6 +3,7 @@
 use crate::args::units::boolean;
 use crate::run::interrupt::Interrupt;
 use anyhow::Context as _;
+use clap::ArgAction;
 use std::num::NonZeroUsize;
 use std::process::ExitCode;
 use wsbench_client::Origin;
@@ -18,7 +19,7 @@ pub struct Args {
     #[arg(long)]
     ports: PortRange,
     /// Set TCP_NODELAY on connections
-    #[arg(long, value_name = "BOOL", default_value = "true", value_parser = boolean)]
+    #[arg(long, value_name = "BOOL", default_value = "true", action = ArgAction::Set, value_parser = boolean)]
     nodelay: bool,
     /// Threads that share the connections [default: one for each CPU of this process]
     #[arg(long)]
