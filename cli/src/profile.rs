@@ -4,6 +4,7 @@
 use crate::args::units;
 use crate::root::Root;
 use crate::strict;
+use crate::subject::check_name;
 use anyhow::{Context as _, bail};
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{MapAccess, SeqAccess, Visitor};
@@ -28,6 +29,8 @@ pub struct Profile {
     pub rounds: u32,
     /// Between two readings of CPU and memory.
     pub sample_interval: Duration,
+    /// Subjects that are measured if none is named; all of the suite if empty.
+    pub subjects: Vec<String>,
     /// Buffer that the servers of the TCP suites are asked for.
     pub buffer_bytes: Option<u32>,
     /// Whether the servers' system calls are counted, in a pass of its own.
@@ -92,6 +95,8 @@ impl Profile {
     fn checked(name: &str, text: &str) -> Result<Self, String> {
         let profile = strict::from_toml::<File>(text)?.into_profile(name);
         strict::one_line("description", &profile.description)?;
+        let mut subjects = profile.subjects.iter();
+        subjects.try_for_each(|name| check_name(name))?;
         let (rounds, most) = (profile.rounds, Self::ROUNDS_MAX);
         if !(1..=most).contains(&rounds) {
             return Err(format!("rounds is {rounds}; it must be 1 to {most}"));
@@ -125,6 +130,7 @@ impl Profile {
             suite: Suite::Websocket,
             rounds: 1,
             sample_interval: SAMPLE_INTERVAL,
+            subjects: Vec::new(),
             buffer_bytes: None,
             syscalls: false,
             matrices: vec![Matrix {
@@ -291,6 +297,8 @@ struct File {
     rounds: u32,
     #[serde(default = "sample_interval", deserialize_with = "duration")]
     sample_interval: Duration,
+    #[serde(default)]
+    subjects: Vec<String>,
     buffer: Option<u32>,
     #[serde(default)]
     syscalls: bool,
@@ -440,6 +448,7 @@ impl File {
             suite: self.suite,
             rounds: self.rounds,
             sample_interval: self.sample_interval,
+            subjects: self.subjects,
             buffer_bytes: self.buffer,
             syscalls: self.syscalls,
             matrices: tables.map(|load| load.into_matrix(transport)).collect(),
@@ -547,9 +556,11 @@ mod tests {
     #[test]
     fn a_profile_of_a_tcp_suite_has_streams_and_may_have_transfers() {
         let text = "description = \"d\"\nrounds = 1\nsuite = \"transfer\"\nbuffer = 4096\nsyscalls = true\n\
+             subjects = [\"stack\", \"pool\"]\n\
              [load]\nconnections = 1\npayload = 32_768\n[load.bulk]\nbytes = 65_536\ntimeout = \"5s\"\n";
         let profile = Profile::parse("p", text).unwrap();
         assert_eq!((profile.buffer_bytes, profile.syscalls), (Some(4096), true));
+        assert_eq!(profile.subjects, ["stack", "pool"]);
         let loads = profile.loads();
         assert_eq!(loads[0].transport, Transport::Stream);
         let bulk = loads[0].bulk.clone().unwrap();

@@ -1,5 +1,5 @@
-//! How far a phase has come: a bar on a terminal, a line a second elsewhere,
-//! nothing for what lasts less than a second. Goes to standard error, so that
+//! How far a phase has come: a bar on a terminal, a line a second elsewhere (of
+//! transfers one in two), nothing for what lasts less than a second. Goes to standard error, so that
 //! standard output holds results alone. That nobody reads either stops nothing.
 
 use crate::run::id::Utc;
@@ -24,6 +24,11 @@ pub fn note(line: impl Display) {
     let _ = writeln!(stderr(), "{line}");
 }
 
+/// From one line about a transfer to the next, ...
+const TRANSFER_LINES: Duration = Duration::from_secs(2);
+/// ... which a report of the client may be early by.
+const LINE_TOLERANCE: Duration = Duration::from_millis(100);
+
 const TEMPLATE: &str = "{prefix} [{bar:30}] {msg}";
 
 /// Shows one phase. Dropping it takes the bar away.
@@ -31,17 +36,24 @@ pub struct Meter {
     began: Instant,
     title: String,
     terminal: bool,
+    /// How often each byte of a transfer crosses.
+    crossings: u64,
+    /// Of a transfer, when the next line is due.
+    next_line: Duration,
     bar: Option<ProgressBar>,
     last: Option<Progress>,
 }
 
 impl Meter {
-    /// Of one phase; `title` stands in front of the bar.
-    pub fn new(title: String) -> Self {
+    /// Of one phase; `title` stands in front of the bar. Each byte of a transfer crosses
+    /// so many times.
+    pub fn new(title: String, crossings: u64) -> Self {
         Self {
             began: Instant::now(),
             title,
             terminal: stderr().is_terminal(),
+            crossings,
+            next_line: TRANSFER_LINES,
             bar: None,
             last: None,
         }
@@ -56,22 +68,44 @@ impl Meter {
         }
         self.last = Some(progress);
         if self.terminal {
-            let text = message(progress, self.began.elapsed());
+            let text = match progress.phase {
+                Phase::Bulk => self.transferred(progress, self.began.elapsed()),
+                _ => message(progress, self.began.elapsed()),
+            };
             let bar = self.bar.get_or_insert_with(|| bar(&self.title));
             bar.update(|state| {
                 state.set_len(progress.total);
                 state.set_pos(progress.done);
             });
             bar.set_message(text);
+        } else if progress.phase == Phase::Bulk {
+            let elapsed = self.began.elapsed();
+            if elapsed + LINE_TOLERANCE >= self.next_line {
+                self.next_line += TRANSFER_LINES;
+                let seconds = elapsed.as_secs_f64();
+                note(format_args!(
+                    "[{seconds:.1}s] {}",
+                    self.transferred(progress, elapsed)
+                ));
+            }
         } else {
             note(format_args!("{} {}", Utc::now(), line(progress)));
         }
     }
 
+    /// `140.9 MB transferred, 70.4 MB/s`: there and back, over all the time until now.
+    fn transferred(&self, progress: Progress, elapsed: Duration) -> String {
+        let megabytes = (progress.done * self.crossings) as f64 / 1e6;
+        let speed = megabytes / elapsed.as_secs_f64();
+        format!("{megabytes:.1} MB transferred, {speed:.1} MB/s")
+    }
+
     /// The phase is over. Elsewhere than on a terminal, what was shown on its
     /// way ends with how it ended.
     pub fn finish(mut self, done: Option<u64>, failed: u64) {
-        if let (false, Some(last), Some(done)) = (self.terminal, self.last.take(), done) {
+        // How a transfer ended is told in bytes, by whoever tells its result.
+        let last = self.last.take().filter(|last| last.phase != Phase::Bulk);
+        if let (false, Some(last), Some(done)) = (self.terminal, last, done) {
             let end = Progress {
                 done,
                 failed,
@@ -251,8 +285,23 @@ mod tests {
     }
 
     #[test]
+    fn a_transfer_is_told_in_bytes_that_crossed_and_a_line_is_due_every_two_seconds() {
+        let mut meter = Meter::new("a".into(), 2);
+        meter.terminal = false;
+        let bulk = progress(Phase::Bulk, 70_430_000, 0);
+        let text = meter.transferred(bulk, Duration::from_secs(2));
+        assert_eq!(text, "140.9 MB transferred, 70.4 MB/s");
+        let seconds = |seconds| Instant::now() - Duration::from_secs(seconds);
+        for (at, next) in [(1, 2), (2, 4), (3, 4), (4, 6)] {
+            meter.began = seconds(at);
+            meter.update(bulk);
+            assert_eq!(meter.next_line, Duration::from_secs(next), "at {at} s");
+        }
+    }
+
+    #[test]
     fn what_lasts_less_than_a_second_is_not_shown() {
-        let mut meter = Meter::new("a".into());
+        let mut meter = Meter::new("a".into(), 1);
         meter.update(progress(Phase::Echo, 1, 0));
         assert!(meter.last.is_none());
         meter.began = Instant::now() - QUIET;
@@ -262,7 +311,7 @@ mod tests {
 
     #[test]
     fn nothing_is_shown_before_the_total_is_known() {
-        let mut meter = Meter::new("a".into());
+        let mut meter = Meter::new("a".into(), 1);
         meter.began = Instant::now() - QUIET;
         let unknown = Progress {
             total: 0,

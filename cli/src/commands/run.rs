@@ -32,7 +32,7 @@ pub struct Args {
     #[arg(short = 'f', long, value_name = "NAME", value_delimiter = ',')]
     framework: Vec<String>,
     /// Named load: a file of profiles/ [default: default]
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", overrides_with = "profile")]
     profile: Option<String>,
     /// Trials of each server under each load [default: the profile's]
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=i64::from(Profile::ROUNDS_MAX)))]
@@ -78,6 +78,10 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         None => Profile::default_name(Catalog::discover(&root)?.suite_of(&names)?),
     };
     let profile = Profile::load(&root, name)?;
+    let names = match names.is_empty() {
+        true => profile.subjects.clone(),
+        false => names,
+    };
     let mut loads = args.load.loads(&profile)?;
     for text in args.load.notes(Some(&profile))? {
         note(format_args!("note: {text}"));

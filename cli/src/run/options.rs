@@ -15,7 +15,12 @@ use wsbench_schema::RunPlan;
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct OptionArgs {
     /// CPUs of the server, as in 0-3,8 [default: the first half of the cores]
-    #[arg(long, value_name = "LIST", help_heading = "Machine")]
+    #[arg(
+        long,
+        value_name = "LIST",
+        env = "SERVER_CPUS",
+        help_heading = "Machine"
+    )]
     pub server_cpus: Option<String>,
     /// CPUs of the client [default: the cores that the server has not]
     #[arg(long, value_name = "LIST", help_heading = "Machine")]

@@ -30,7 +30,7 @@ use std::ops::Range;
 use std::process::ExitCode;
 use wsbench_report::units::counted;
 use wsbench_report::{Report, terminal_width};
-use wsbench_schema::{CpuMap, Load, Machine, Outcome, TrialRecord};
+use wsbench_schema::{CpuMap, Load, Machine, Outcome, Suite, TrialRecord};
 
 /// What is done around the trials.
 pub struct Around<'a> {
@@ -412,6 +412,9 @@ fn measure(
         }
         let tell = |title: &str, record: &TrialRecord| {
             say(format_args!("{title}  {}", result(record)));
+            if record.suite == Suite::Transfer {
+                say(wsbench_report::block::block(record, true));
+            }
         };
         if !trial::run(&bench, &job, Box::new(tell))? {
             return Ok(false);

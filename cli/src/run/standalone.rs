@@ -55,7 +55,7 @@ fn one(
         .as_mut()
         .map(|observer| observer.begin(phase))
         .transpose()?;
-    let mut meter = Meter::new(format!("{}  {phase}", record.subject.name));
+    let mut meter = Meter::new(format!("{}  {phase}", record.subject.name), 1);
     let report = engine.run(phase, None, interrupt.flag(), &mut |progress| {
         meter.update(progress);
     })?;

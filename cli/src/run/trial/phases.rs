@@ -10,7 +10,7 @@ use crate::run::footprint;
 use crate::run::verdict;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
-use wsbench_schema::{Load, Phase, PhaseReport, Target, TrialRecord, metric};
+use wsbench_schema::{BulkLoad, Load, Phase, PhaseReport, Target, TrialRecord, metric};
 
 /// How long the client may take to notice that the server is gone, so that what
 /// it measured until then is kept.
@@ -86,7 +86,8 @@ impl Phases<'_> {
         let (mut begin, figures) = begun.map_err(|error| self.unobserved(phase, &error))?;
         self.record(phase, figures);
         let title = format!("{}  {phase}", self.steps.title());
-        let mut meter = Meter::new(title);
+        let bulk = self.steps.current.load.bulk.as_ref();
+        let mut meter = Meter::new(title, bulk.map_or(1, BulkLoad::crossings));
         let done = {
             let mut watch = watch(self.bench, self.stand, &mut self.guard);
             self.clients
