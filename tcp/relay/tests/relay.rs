@@ -2,7 +2,7 @@
 
 mod util;
 
-use std::io::{ErrorKind, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::os::unix::process::ExitStatusExt;
 use std::thread;
@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use util::{
     Relay, dribble, expect_bytes, expect_end, expect_reset, payload, reset, with_every_method,
+    with_every_method_after,
 };
 
 const MIB: usize = 1 << 20;
@@ -191,4 +192,33 @@ fn it_leaves_on_sigterm_with_connections_open() {
         // A second by contract; the rest is for the machine.
         assert!(took < Duration::from_secs(5), "{}: {took:?}", relay.method);
     });
+}
+
+#[test]
+fn a_client_for_whom_there_are_no_files_waits_until_there_are() {
+    const CLIENTS: usize = 100;
+    with_every_method_after("ulimit -n 170", |relay| {
+        let mut clients: Vec<_> = (0..CLIENTS)
+            .map(|nth| {
+                let client = relay.connect_client();
+                (&client).write_all(&payload(1000, nth as u8)).unwrap();
+                Some(client)
+            })
+            .collect();
+        for _ in 0..CLIENTS {
+            // Whichever it is; its end makes room for another.
+            let origin = relay.accept_at_origin();
+            let nth = first_byte(&origin);
+            expect_bytes(&origin, &payload(1000, nth)[1..], relay);
+            drop(clients[usize::from(nth)].take());
+            expect_end(&origin, relay);
+        }
+        relay.expect_no_connection();
+    });
+}
+
+fn first_byte(mut stream: &TcpStream) -> u8 {
+    let mut byte = [0];
+    stream.read_exact(&mut byte).unwrap();
+    byte[0]
 }

@@ -31,6 +31,11 @@ pub fn methods() -> Vec<&'static str> {
 
 /// Tries a case with every method, all of them at the same time.
 pub fn with_every_method(case: impl Fn(&Relay) + Sync) {
+    with_every_method_after("true", case);
+}
+
+/// The same, with something done in the shell before each relay starts.
+pub fn with_every_method_after(before: &str, case: impl Fn(&Relay) + Sync) {
     let methods = methods();
     assert!(methods.contains(&"splice"), "{methods:?}");
     thread::scope(|scope| {
@@ -38,7 +43,7 @@ pub fn with_every_method(case: impl Fn(&Relay) + Sync) {
             let case = &case;
             thread::Builder::new()
                 .name(method.into())
-                .spawn_scoped(scope, move || case(&Relay::start(method)))
+                .spawn_scoped(scope, move || case(&Relay::start(method, before)))
                 .unwrap();
         }
     });
@@ -58,7 +63,7 @@ pub struct Relay {
 const PORT: u16 = 20_001;
 
 impl Relay {
-    pub fn start(method: &'static str) -> Self {
+    fn start(method: &'static str, before: &str) -> Self {
         // Every relay of every test has its own loopback address: no port is taken.
         static STARTED: AtomicU16 = AtomicU16::new(0);
         let (pid, nth) = (std::process::id(), STARTED.fetch_add(1, Ordering::Relaxed));
@@ -71,7 +76,9 @@ impl Relay {
                 break port;
             }
         };
-        let process = Command::new(env!("CARGO_BIN_EXE_relay"))
+        let process = Command::new("sh")
+            .args(["-c", &format!("{before} && exec \"$@\""), "sh"])
+            .arg(env!("CARGO_BIN_EXE_relay"))
             .args(["--method", method, "--threads", "2"])
             .args(["--host", &host.to_string()])
             .args(["--ports", &format!("{PORT}-{}", PORT + 1)])
@@ -120,10 +127,26 @@ impl Relay {
 
     /// The same, with something done at the client as early as can be.
     pub fn connect_and(&self, at_once: impl FnOnce(&TcpStream)) -> (TcpStream, TcpStream) {
-        let client = with_patience(TcpStream::connect(self.address(0)).unwrap());
+        let client = self.connect_client();
         at_once(&client);
-        let (origin, _) = self.origin.accept().unwrap();
-        (client, with_patience(origin))
+        (client, self.accept_at_origin())
+    }
+
+    pub fn connect_client(&self) -> TcpStream {
+        with_patience(TcpStream::connect(self.address(0)).unwrap())
+    }
+
+    #[track_caller]
+    pub fn accept_at_origin(&self) -> TcpStream {
+        let mut accepted = None;
+        self.origin.set_nonblocking(true).unwrap();
+        expect_soon("no connection comes to the origin", self, || {
+            accepted = self.origin.accept().ok();
+            accepted.is_some()
+        });
+        let (origin, _) = accepted.unwrap();
+        origin.set_nonblocking(false).unwrap();
+        with_patience(origin)
     }
 
     /// A client of the port that leads to nobody.
@@ -256,7 +279,7 @@ pub fn expect_soon(what: &str, relay: &Relay, mut is_so: impl FnMut() -> bool) {
     let since = Instant::now();
     while !is_so() {
         assert!(since.elapsed() < PATIENCE, "{}: {what}", relay.method);
-        thread::sleep(Duration::from_millis(5));
+        thread::sleep(Duration::from_millis(1));
     }
 }
 
