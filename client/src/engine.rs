@@ -7,30 +7,22 @@ pub mod orders;
 pub mod pace;
 pub mod shard;
 pub mod slot;
+pub mod start;
 pub mod timer;
 pub mod worker;
 
 use crate::EngineError;
-use crate::protocol::Protocol;
-use crate::protocol::stream::Messages;
-use crate::protocol::stream::pieces::Pieces;
-use crate::protocol::stream::ring::Ring;
-use crate::protocol::template::Templates;
-use crate::protocol::websocket::WebSocket;
 use crate::workload::Outcome;
 use clock::{now_ns, process_cpu_ns};
 use dial::Route;
 use orders::RatePlan;
-use rustix::thread::{CpuSet, sched_getaffinity};
-use shard::{Counters, Shard};
+use shard::Counters;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use worker::{Order, Run, Worker, sleep_until};
-use wsbench_schema::{
-    Load, Part, Phase, PhaseReport, Progress, Target, Transport, encode_histogram, metric, split,
-};
+use worker::{Order, Worker, sleep_until};
+use wsbench_schema::{Load, Part, Phase, PhaseReport, Progress, Target, encode_histogram, metric};
 
 /// How often a running phase looks whether it must stop.
 const STOP_CHECK: Duration = Duration::from_millis(100);
@@ -51,48 +43,6 @@ fn names<V>(figures: BTreeMap<&'static str, V>) -> BTreeMap<String, V> {
     named
         .map(|(name, value)| (name.to_owned(), value))
         .collect()
-}
-
-/// The CPUs that this process may use.
-pub(crate) fn allowed_cpus() -> Result<Vec<usize>, EngineError> {
-    let set = sched_getaffinity(None)
-        .map_err(|error| EngineError::System("read the CPU affinity".into(), error.into()))?;
-    Ok((0..CpuSet::MAX_CPU)
-        .filter(|cpu| set.is_set(*cpu))
-        .collect())
-}
-
-/// Bytes of a message as it is sent, and the pool for the longest batch of a load.
-fn pool_for(load: &Load, pool: impl Fn(u32) -> Templates) -> (usize, Arc<Templates>) {
-    let of_one = pool(1);
-    let frame_bytes = of_one.sent_len();
-    let pool = match &load.rate {
-        Some(rate) => pool(RatePlan::longest_batch(rate, frame_bytes)),
-        None => of_one,
-    };
-    (frame_bytes, Arc::new(pool))
-}
-
-/// A shard on each of these CPUs, with room for so many connections in all. Each has
-/// its own `protocol`, by the number of its first connection.
-fn start<P: Protocol>(
-    cpus: &[usize],
-    room: u32,
-    stop: &Arc<AtomicBool>,
-    run: Run<P>,
-    protocol: impl Fn(u32) -> P,
-) -> Result<Vec<Worker>, EngineError> {
-    let mut workers = Vec::new();
-    let mut first_number = 0;
-    for (index, cpu) in cpus.iter().enumerate() {
-        let room = split::share(room.into(), cpus.len(), index) as u32;
-        let shard = Shard::new(protocol(first_number), room)
-            .map_err(|error| EngineError::System("make an epoll".into(), error))?;
-        let stop = Arc::clone(stop);
-        workers.push(Worker::start(shard, run, *cpu, room, first_number, stop)?);
-        first_number += room;
-    }
-    Ok(workers)
 }
 
 impl Engine {
@@ -121,40 +71,8 @@ impl Engine {
         let room = most_connections.max(load.connections);
         crate::limits::allow_connections(room)?;
         let route = Arc::new(Route::plan(target, room, part)?);
-        let mut cpus = allowed_cpus()?;
-        // A shard without a connection would only wait.
-        cpus.truncate(load.connections as usize);
         let stop = Arc::new(AtomicBool::new(false));
-        let (payload, check) = (load.payload_bytes as usize, load.check);
-        let (frame_bytes, workers) = match (load.transport, &load.bulk) {
-            (Transport::Websocket, _) => {
-                let pool = |batch| Templates::new(load.message, payload, batch, seed);
-                let (frame_bytes, pool) = pool_for(&load, pool);
-                let socket = |_| {
-                    let (host, path) = (target.host.clone(), target.path.clone());
-                    WebSocket::new(Arc::clone(&pool), check, host, path)
-                };
-                let workers = start(&cpus, room, &stop, worker::run_messages, socket)?;
-                (frame_bytes, workers)
-            }
-            (Transport::Stream, None) => {
-                let pool = |batch| Templates::bare(load.message, payload, batch, seed);
-                let (frame_bytes, pool) = pool_for(&load, pool);
-                let stream = |_| Messages::new(Arc::clone(&pool), check);
-                let workers = start(&cpus, room, &stop, worker::run_messages, stream)?;
-                (frame_bytes, workers)
-            }
-            (Transport::Stream, Some(bulk)) => {
-                let ring = Arc::new(Ring::new(load.payload_bytes));
-                let (pieces, first) = (orders::pieces(&load, bulk), route.first());
-                let stream = |number: u32| {
-                    let number = first.wrapping_add(number);
-                    Pieces::new(Arc::clone(&ring), bulk.direction, pieces, number)
-                };
-                let workers = start(&cpus, room, &stop, worker::run_transfers, stream)?;
-                (payload, workers)
-            }
-        };
+        let (frame_bytes, workers) = start::start(&load, room, target, &route, seed, &stop)?;
         Ok(Self {
             load,
             route,

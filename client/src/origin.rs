@@ -59,7 +59,7 @@ impl Origin {
         let listeners = Listeners::bind(host, ports)?;
         let threads = match threads {
             Some(threads) => threads.max(1),
-            None => crate::engine::allowed_cpus()?.len().max(1),
+            None => crate::engine::start::allowed_cpus()?.len().max(1),
         };
         let failed = |error| EngineError::System("make an epoll".into(), error);
         let (mut shards, mut inlets) = (Vec::new(), Vec::new());

@@ -3,20 +3,23 @@
 
 mod progress;
 mod slow;
+mod tally;
+mod transfer;
 
 use super::{Outcome, Workload};
-use crate::cause::{Cause, Causes};
+use crate::cause::Cause;
 use crate::engine::clock::{burn, now_ns};
 use crate::engine::net::{Net, Writing};
 use crate::engine::slot::{SlotId, State};
 use crate::protocol::Cursor;
 use crate::protocol::stream::pieces::Pieces;
-use hdrhistogram::Histogram;
 use progress::Total;
 use slow::SlowReaders;
 use std::collections::VecDeque;
 use std::net::Shutdown;
-use wsbench_schema::{Direction, latency_histogram, metric};
+use tally::Tally;
+use transfer::{Stage, Transfer};
+use wsbench_schema::{Direction, metric};
 
 /// What a connection sends at once before others have their turn: one piece at least.
 const TURN_BYTES: u64 = 256 << 10;
@@ -52,49 +55,6 @@ pub struct BulkShare {
     pub burn_ns: u64,
 }
 
-/// How far a transfer has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
-    /// The connection was never opened.
-    None,
-    /// Pieces are sent, or awaited.
-    Moving,
-    /// All pieces are back; the last word is on its way.
-    LastWord,
-    /// Everything was right; only the end of the stream may come.
-    Ending,
-    /// Time is up: the sink was told that no more comes, and tells what came.
-    Cut,
-    /// Succeeded, failed, or cut off.
-    Over,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Transfer {
-    stage: Stage,
-    /// Pieces sent, wholly or in part, ...
-    sent: u32,
-    /// ... and pieces that came whole and right.
-    right: u32,
-    /// Bytes that count until now.
-    counted: u64,
-    /// When something came last.
-    last_ns: u64,
-    stall_ns: u64,
-    /// When the last byte came.
-    whole_ns: u64,
-}
-
-const UNBORN: Transfer = Transfer {
-    stage: Stage::None,
-    sent: 0,
-    right: 0,
-    counted: 0,
-    last_ns: 0,
-    stall_ns: 0,
-    whole_ns: 0,
-};
-
 /// One shard's transfers.
 pub struct Bulk {
     share: BulkShare,
@@ -103,19 +63,8 @@ pub struct Bulk {
     turns: VecDeque<SlotId>,
     slow: SlowReaders,
     total: Total,
+    tally: Tally,
     sweep_at_ns: u64,
-    connections: u32,
-    under_way: u32,
-    sent: u64,
-    verified_bytes: u64,
-    succeeded: u64,
-    unfinished: u64,
-    failed: Causes,
-    lost: Causes,
-    latency: Histogram<u64>,
-    stalls: Histogram<u64>,
-    longest_stall_ns: u64,
-    last_right_ns: u64,
 }
 
 impl Bulk {
@@ -127,19 +76,8 @@ impl Bulk {
             turns: VecDeque::new(),
             slow: SlowReaders::new(share.slow_percent, share.slow_bytes_per_s),
             total: Total::new(share.start_ns),
+            tally: Tally::of(0),
             sweep_at_ns: 0,
-            connections: 0,
-            under_way: 0,
-            sent: 0,
-            verified_bytes: 0,
-            succeeded: 0,
-            unfinished: 0,
-            failed: Causes::default(),
-            lost: Causes::default(),
-            latency: latency_histogram(),
-            stalls: latency_histogram(),
-            longest_stall_ns: 0,
-            last_right_ns: 0,
             share,
         }
     }
@@ -178,7 +116,7 @@ impl Bulk {
             }
             left -= 1;
             self.transfer(id).sent += 1;
-            self.sent += 1;
+            self.tally.sent += 1;
             if let Writing::Fault(cause) = net.send(id, 1) {
                 net.close(id);
                 self.fail(id, cause);
@@ -210,21 +148,16 @@ impl Bulk {
         }
     }
 
-    /// So many bytes of a transfer count now: if any are new, it does not stall.
+    /// So many bytes of a transfer count now.
     fn advance(&mut self, id: SlotId, bytes: u64, now: u64) {
-        let transfer = &mut self.transfers[id as usize];
-        let more = bytes.saturating_sub(transfer.counted);
+        let more = self.transfer(id).advance(bytes, now);
         if more == 0 {
             return;
         }
-        transfer.counted = bytes;
-        let waited_ns = now.saturating_sub(transfer.last_ns);
-        transfer.stall_ns = transfer.stall_ns.max(waited_ns);
-        transfer.last_ns = now;
         self.total.add(more, now);
         if self.share.direction != Direction::Up {
-            self.verified_bytes += more;
-            self.last_right_ns = now;
+            self.tally.verified_bytes += more;
+            self.tally.last_right_ns = now;
         }
     }
 
@@ -277,8 +210,8 @@ impl Bulk {
         let transfer = self.transfer(id);
         let written = transfer.counted;
         transfer.last_ns = now;
-        self.verified_bytes += told.min(written);
-        self.last_right_ns = now;
+        self.tally.verified_bytes += told.min(written);
+        self.tally.last_right_ns = now;
         let transfer = self.transfer(id);
         match transfer.stage {
             Stage::Moving if told == whole && written == whole => {
@@ -298,36 +231,28 @@ impl Bulk {
 
     fn succeed(&mut self, id: SlotId) {
         let whole_ns = self.transfer(id).whole_ns;
-        self.latency
-            .saturating_record(whole_ns.saturating_sub(self.share.start_ns));
-        self.succeeded += 1;
+        let latency_ns = whole_ns.saturating_sub(self.share.start_ns);
+        self.tally.succeeded(latency_ns);
         self.over(id);
     }
 
     fn fail(&mut self, id: SlotId, cause: Cause) {
-        let now = now_ns();
-        let transfer = self.transfer(id);
-        transfer.stall_ns = transfer.stall_ns.max(now.saturating_sub(transfer.last_ns));
-        self.failed.add(cause, 1);
-        self.lost.add(cause, 1);
+        self.transfer(id).wait_until(now_ns());
+        self.tally.failed(cause);
         self.over(id);
     }
 
     fn cut_off(&mut self, id: SlotId) {
-        self.unfinished += 1;
+        self.tally.cut_off();
         self.over(id);
     }
 
     fn over(&mut self, id: SlotId) {
-        let transfer = self.transfer(id);
-        debug_assert!(transfer.stage != Stage::Over);
-        transfer.stage = Stage::Over;
-        let stall_ns = transfer.stall_ns;
+        debug_assert!(self.transfer(id).stage != Stage::Over);
+        self.transfer(id).stage = Stage::Over;
         if !self.slow.is_slow(id) {
-            self.stalls.saturating_record(stall_ns);
-            self.longest_stall_ns = self.longest_stall_ns.max(stall_ns);
+            self.tally.stalled(&self.transfers[id as usize]);
         }
-        self.under_way -= 1;
     }
 
     /// Time is up: what is not over is cut off. A sink is asked what came.
@@ -385,10 +310,9 @@ impl Bulk {
 impl Workload<Pieces> for Bulk {
     fn begin(&mut self, net: &mut Net<Pieces>) {
         let now = now_ns();
-        self.transfers = vec![UNBORN; net.slots.len()];
+        self.transfers = vec![Transfer::NONE; net.slots.len()];
         self.sweep_at_ns = now.saturating_add(self.share.timeout_ns);
-        self.connections = net.open;
-        self.under_way = net.open;
+        self.tally = Tally::of(net.open);
         for id in 0..net.slots.len() as SlotId {
             let slot = net.slot(id);
             let (State::Open, Some(stream)) = (slot.state, &slot.stream) else {
@@ -491,7 +415,7 @@ impl Workload<Pieces> for Bulk {
     }
 
     fn is_done(&self) -> bool {
-        self.under_way == 0
+        self.tally.under_way == 0
     }
 
     fn planned(&self) -> u64 {
@@ -499,34 +423,12 @@ impl Workload<Pieces> for Bulk {
     }
 
     fn progress(&self) -> (u64, u64) {
-        (self.total.bytes(), self.failed.total())
+        (self.total.bytes(), self.tally.failures())
     }
 
     fn outcome(self) -> Outcome {
-        let mut outcome = Outcome {
-            last_success_ns: self.last_right_ns,
-            ..Outcome::default()
-        };
-        outcome.count(metric::PLANNED, self.share.planned.into());
-        outcome.count(metric::PLANNED_BYTES, self.planned());
-        outcome.count(metric::VERIFIED_BYTES, self.verified_bytes);
-        outcome.count(metric::SUCCEEDED, self.succeeded);
-        // A stop, which ends the phase at once, leaves some under way.
-        let unfinished = self.unfinished + u64::from(self.under_way);
-        outcome.count(metric::UNFINISHED, unfinished);
-        let not_sent = self.share.planned.saturating_sub(self.connections);
-        outcome.count(metric::NOT_SENT, not_sent.into());
-        outcome.count(metric::SENT, self.sent);
-        outcome.count(metric::CONNECTIONS, self.connections.into());
-        outcome.losses(&self.lost);
-        outcome.failures(&self.failed);
-        outcome
-            .largest
-            .insert(metric::LONGEST_STALL, self.longest_stall_ns);
-        outcome
-            .histograms
-            .insert(metric::TRANSFER_LATENCY, self.latency);
-        outcome.histograms.insert(metric::STALL, self.stalls);
+        let bytes = self.bytes_of(self.share.pieces);
+        let mut outcome = self.tally.outcome(self.share.planned, bytes);
         let series = self.total.into_series(now_ns());
         outcome.series.insert(metric::CLIENT_BYTES_SERIES, series);
         outcome
