@@ -1,6 +1,6 @@
 #!/bin/sh
-# Everything that CI checks: format, lints, unit and integration tests, and a
-# smoke comparison with real servers.
+# Everything that CI checks: format, lints, unit and integration tests, and
+# smoke comparisons with real servers, relays and transfer servers.
 #
 #     ./script/test.sh
 
@@ -22,7 +22,7 @@ step() {
 if cargo fmt --version >/dev/null 2>&1; then
     step "format"
     cargo fmt --all --check
-    for manifest in frameworks/*/Cargo.toml fuzz/Cargo.toml; do
+    for manifest in frameworks/*/Cargo.toml tcp/*/Cargo.toml fuzz/Cargo.toml; do
         cargo fmt --check --manifest-path "$manifest"
     done
 else
@@ -34,6 +34,9 @@ if cargo clippy --version >/dev/null 2>&1; then
     for manifest in frameworks/*/Cargo.toml; do
         cargo clippy --quiet --locked --manifest-path "$manifest" -- -D warnings
     done
+    for manifest in tcp/*/Cargo.toml; do
+        cargo clippy --quiet --locked --all-targets --manifest-path "$manifest" -- -D warnings
+    done
 else
     echo "clippy is not installed here: lints are not checked"
 fi
@@ -43,11 +46,19 @@ step "build"
 cargo build --release --locked -p wsbench --bins --example misbehave
 target/release/wsbench build
 cargo test --quiet --locked --workspace --no-run
+for manifest in tcp/*/Cargo.toml; do
+    cargo test --quiet --locked --no-run --manifest-path "$manifest"
+done
 
 # Most tests wait more than they compute; those that measure take turns by themselves.
 step "tests"
 cargo test --locked --workspace -- --test-threads=3
+for manifest in tcp/*/Cargo.toml; do
+    cargo test --quiet --locked --manifest-path "$manifest" -- --test-threads=3
+done
 
-step "smoke comparison"
+step "smoke comparisons"
 target/release/wsbench run --profile smoke
+target/release/wsbench run --profile relay --rounds 1 -c 50 -b 10240 -n 2000 direct syscall splice io_copy
+target/release/wsbench run --profile transfer --rounds 1 -c 50 stack pool
 target/release/wsbench selftest --short
