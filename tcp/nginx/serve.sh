@@ -62,7 +62,7 @@ cat >"$directory/nginx.conf" <<EOF
 daemon off;
 worker_processes $threads;
 pid ${TMPDIR:-/tmp}/wsbench-nginx-$$.pid;
-error_log stderr error;
+error_log stderr crit;
 $module
 events { worker_connections $((files - 100)); }
 stream {
