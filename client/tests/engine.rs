@@ -303,10 +303,11 @@ fn a_window_that_is_no_multiple_of_the_batch_keeps_every_send_time() {
         let histogram = decode_histogram(&rate.histograms["actual_latency_ns"]).unwrap();
         histogram.value_at_quantile(0.75) as f64 / 1e6
     };
-    // Two batches are in flight either way, so answers wait for the one before.
+    // Two batches are in flight either way, so answers wait for the one before: a
+    // second in all. With the send time of the next batch it would be half of that.
     let (multiple, other) = (tp75(6), tp75(4));
     assert!(
-        multiple > 900.0 && other > 900.0,
+        multiple > 750.0 && other > 750.0,
         "{multiple} ms, {other} ms"
     );
 }

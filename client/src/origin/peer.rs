@@ -42,6 +42,8 @@ pub enum Turn {
     Waits,
     /// It can go on at once.
     Restless,
+    /// It has said everything to an end that says no more, and may not live to see it go.
+    Lingers,
     /// Both ends are done with it.
     Done,
     /// It must end with a reset.
@@ -114,6 +116,12 @@ impl Peer {
     #[must_use]
     pub fn stream(&self) -> &TcpStream {
         &self.stream
+    }
+
+    /// Whether it has said everything to an end that says no more.
+    #[must_use]
+    pub fn lingers(&self) -> bool {
+        matches!(&self.role, Role::Sink(it) if it.stage == Stage::Told) && self.is_half_closed
     }
 
     /// Leaves what others can use.
@@ -237,11 +245,13 @@ impl Peer {
         match &mut self.role {
             Role::Opening(_, 0) | Role::Echo | Role::Leaving => Ok(Some(Turn::Done)),
             Role::Sink(transfer) if transfer.stage == Stage::Moving => {
-                // Its time was up: it is told what came, and then it goes.
+                // Its time was up: it is told what came, and then it goes. Not at once:
+                // whoever says FIN first, and is told FIN too, is left with a port in
+                // TIME_WAIT. But a relay may not tell of the reset that ends it.
                 transfer.stage = Stage::Told;
                 let right = transfer.done.to_le_bytes();
                 match write(&mut self.stream, &right)? == right.len() {
-                    true => Ok(Some(Turn::Waits)),
+                    true => Ok(Some(Turn::Lingers)),
                     false => Err(Gone),
                 }
             }

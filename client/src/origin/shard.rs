@@ -4,14 +4,17 @@ use super::peer::{Peer, Scratch, Turn};
 use mio::net::TcpStream;
 use mio::{Events, Interest, Poll, Token, Waker};
 use socket2::SockRef;
+use std::collections::VecDeque;
 use std::io::{self, ErrorKind};
 use std::net::TcpStream as Accepted;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Receiver;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const EVENTS_AT_ONCE: usize = 1024;
+/// How long a connection may linger.
+const LINGER: Duration = Duration::from_secs(1);
 const WAKER: Token = Token(usize::MAX);
 
 /// One thread's connections.
@@ -23,6 +26,8 @@ pub struct Shard {
     free: Vec<usize>,
     /// Those that have more to do although no event will tell.
     restless: Vec<usize>,
+    /// Those that linger, and until when; the first is first.
+    lingering: VecDeque<(Instant, usize)>,
     scratch: Scratch,
     nodelay: bool,
 }
@@ -39,6 +44,7 @@ impl Shard {
             peers: Vec::new(),
             free: Vec::new(),
             restless: Vec::new(),
+            lingering: VecDeque::new(),
             scratch: Scratch::default(),
             nodelay: true,
         })
@@ -59,7 +65,11 @@ impl Shard {
         let mut events = Events::with_capacity(EVENTS_AT_ONCE);
         while !ended.load(Ordering::Relaxed) {
             let restless = std::mem::take(&mut self.restless);
-            let timeout = (!restless.is_empty()).then_some(Duration::ZERO);
+            let calm = self.end_of_lingering();
+            let timeout = match restless.is_empty() {
+                true => calm,
+                false => Some(Duration::ZERO),
+            };
             match self.poll.poll(&mut events, timeout) {
                 Err(error) if error.kind() == ErrorKind::Interrupted => {
                     self.restless = restless;
@@ -81,6 +91,23 @@ impl Shard {
             }
         }
         Ok(())
+    }
+
+    /// Closes those that have lingered long enough. How long the next one may.
+    fn end_of_lingering(&mut self) -> Option<Duration> {
+        while let Some((until, index)) = self.lingering.front().copied() {
+            let left = until.saturating_duration_since(Instant::now());
+            if !left.is_zero() {
+                return Some(left);
+            }
+            self.lingering.pop_front();
+            // It may have gone by itself, and its place been taken by another.
+            let peer = self.peers.get(index).and_then(Option::as_ref);
+            if peer.is_some_and(Peer::lingers) {
+                self.forget(index);
+            }
+        }
+        None
     }
 
     /// Takes the connections that were handed over.
@@ -121,6 +148,10 @@ impl Shard {
                 }
                 return;
             }
+            Turn::Lingers => {
+                self.lingering.push_back((Instant::now() + LINGER, index));
+                return;
+            }
             Turn::Done => {}
             Turn::Reset => {
                 let linger = Some(Duration::ZERO);
@@ -128,6 +159,11 @@ impl Shard {
                 let _ = SockRef::from(peer.stream()).set_linger(linger);
             }
         }
+        self.forget(index);
+    }
+
+    /// Closes a connection.
+    fn forget(&mut self, index: usize) {
         if let Some(peer) = self.peers[index].take() {
             peer.give_back(&mut self.scratch);
             self.free.push(index);
