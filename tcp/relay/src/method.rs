@@ -8,6 +8,7 @@ mod io_copy_buffer;
 mod io_copy_direct;
 mod io_pipe;
 mod io_uring;
+mod io_uring_splice;
 mod readv_writev;
 mod realm_io;
 mod sendfile;
@@ -45,6 +46,7 @@ pub const METHODS: &[Method] = &[
     sendfile::METHOD,
     readv_writev::METHOD,
     io_uring::METHOD,
+    io_uring_splice::METHOD,
     zerocopy::METHOD,
     sockmap::METHOD,
     adaptive::METHOD,

@@ -49,7 +49,7 @@ const SOCKETS: u32 = 1 << 15;
 /// stopped, and goes on when it is no more than a quarter of it ahead.
 const AHEAD_BYTES: u64 = 4 * program::REPORT_BYTES;
 /// And the program redirects no more than so many bytes ahead of what was known last.
-const LIMIT_BYTES: u64 = 4 * AHEAD_BYTES;
+const LIMIT_BYTES: u64 = 8 * AHEAD_BYTES;
 
 fn run(relay: &'static Relay) -> io::Result<()> {
     let redirects = (0..relay.threads).map(|_| Redirect::load(relay.buffer_bytes));
