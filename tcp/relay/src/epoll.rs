@@ -4,6 +4,7 @@
 pub mod buffered;
 mod pair;
 pub mod pipes;
+pub mod pool;
 mod shard;
 pub mod spliced;
 

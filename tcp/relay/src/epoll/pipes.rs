@@ -11,6 +11,8 @@ use rustix::pipe::{
     PipeFlags, SpliceFlags, fcntl_getpipe_size, fcntl_setpipe_size, pipe_with, splice,
 };
 
+use crate::epoll::pool::Pool;
+
 /// Neither end may block, and pages are to be moved, not copied.
 const FLAGS: SpliceFlags = SpliceFlags::NONBLOCK.union(SpliceFlags::MOVE);
 /// Spliced at once at most. Measured on streams: 64 KiB take a third more CPU a byte for
@@ -29,10 +31,7 @@ pub struct Pipe {
 }
 
 pub struct Pipes {
-    spare: Vec<Pipe>,
-    /// In use and spare.
-    open: usize,
-    most: usize,
+    pool: Pool<Pipe>,
     size: usize,
 }
 
@@ -52,9 +51,7 @@ impl Pipes {
     /// Pipes of `size` bytes each, `most` of them at a time.
     pub fn new(size: usize, most: usize) -> Self {
         Self {
-            spare: Vec::new(),
-            open: 0,
-            most,
+            pool: Pool::new(most),
             size,
         }
     }
@@ -62,23 +59,15 @@ impl Pipes {
     /// An empty one; `None` when there are as many as there may be, or the system gives
     /// no more: then a connection has to do without.
     pub fn take(&mut self) -> Option<Pipe> {
-        if let Some(pipe) = self.spare.pop() {
-            return Some(pipe);
-        }
-        if self.open == self.most {
-            return None;
-        }
-        let pipe = Pipe::new(self.size).ok()?;
-        self.open += 1;
-        Some(pipe)
+        self.pool.take(|| Pipe::new(self.size).ok())
     }
 
     /// Takes one back, or closes it, if there are bytes in it.
     pub fn give(&mut self, pipe: Pipe) {
         if pipe.holds == 0 {
-            self.spare.push(pipe);
+            self.pool.give(pipe);
         } else {
-            self.open -= 1;
+            self.pool.lose();
         }
     }
 }

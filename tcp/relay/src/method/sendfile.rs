@@ -12,6 +12,7 @@ use rustix::fs::{MemfdFlags, ftruncate, memfd_create, sendfile};
 use rustix::io::{Errno, pwrite};
 
 use crate::epoll::buffered::{Buffered, Bytes};
+use crate::epoll::pool::Pool;
 use crate::epoll::{self, Mover, Read, Written};
 use crate::method::Method;
 use crate::method::unix_syscall::RecvSend;
@@ -26,19 +27,14 @@ pub const METHOD: Method = Method {
 fn run(relay: &'static Relay) -> io::Result<()> {
     epoll::run(relay, || Sendfile {
         reading: Buffered::new(relay.buffer_bytes),
-        spare: Vec::new(),
-        open: 0,
-        most: relay.pool_files / relay.threads,
+        files: Pool::new(relay.pool_files / relay.threads),
     })
 }
 
 struct Sendfile {
     reading: Buffered<RecvSend>,
     /// Files of no length.
-    spare: Vec<OwnedFd>,
-    /// In use and spare.
-    open: usize,
-    most: usize,
+    files: Pool<OwnedFd>,
 }
 
 /// Where the bytes of a direction are.
@@ -59,15 +55,9 @@ impl Sendfile {
     /// A file with these bytes in it; `None` when there are as many as there may be, or
     /// the system gives no more.
     fn store(&mut self, bytes: &[u8]) -> Option<OwnedFd> {
-        let file = match self.spare.pop() {
-            Some(file) => file,
-            None if self.open == self.most => return None,
-            None => {
-                let file = memfd_create(c"relay", MemfdFlags::CLOEXEC).ok()?;
-                self.open += 1;
-                file
-            }
-        };
+        let file = self
+            .files
+            .take(|| memfd_create(c"relay", MemfdFlags::CLOEXEC).ok())?;
         let mut written = 0;
         while written < bytes.len() {
             match pwrite(&file, &bytes[written..], written as u64) {
@@ -83,8 +73,8 @@ impl Sendfile {
 
     fn give(&mut self, file: OwnedFd) {
         match ftruncate(&file, 0) {
-            Ok(()) => self.spare.push(file),
-            Err(_) => self.open -= 1,
+            Ok(()) => self.files.give(file),
+            Err(_) => self.files.lose(),
         }
     }
 }
