@@ -2,8 +2,9 @@
 //! layout is in `tcp/transfer/README.md`.
 
 use anyhow::{Context as _, ensure};
-use std::fs;
-use std::path::Path;
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
 
 /// Written last: a file without it is not ready.
 const MAGIC: u64 = u64::from_le_bytes(*b"WSBCNTR1");
@@ -13,6 +14,9 @@ const HEADER: usize = 16;
 const SLOTS: usize = 5;
 /// Threads write to lanes of their own, of which there are few.
 const LANES_MAX: u64 = 1 << 10;
+
+/// A file at most.
+const FILE_MOST_BYTES: usize = 64 << 10;
 
 /// The counters at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -36,18 +40,55 @@ pub struct Heap {
     pub peak_bytes: u64,
 }
 
-impl Counters {
-    /// Of several processes together.
+/// Where a server can count without ever waiting for a disk: in memory, if the system
+/// has a place for that, and beside its log if not.
+pub fn place(log: &Path) -> PathBuf {
+    let shared = Path::new("/dev/shm");
+    let name = log.file_stem().unwrap_or_default().to_string_lossy();
+    match shared.is_dir() {
+        true => shared.join(format!("wsbench-{}-{name}.counters", std::process::id())),
+        false => log.with_extension("counters"),
+    }
+}
+
+/// The files of a server's processes, open and without a name any more: nothing is left
+/// of them, however this process ends.
+#[derive(Debug, Default)]
+pub struct CounterFiles(Vec<File>);
+
+impl CounterFiles {
+    /// Takes the files that the processes made when they started.
     ///
     /// # Errors
-    /// If a file cannot be read or is not what it should be.
-    pub fn of_all(paths: &[impl AsRef<Path>]) -> anyhow::Result<Self> {
+    /// If one is not there.
+    pub fn take(paths: &[PathBuf]) -> anyhow::Result<Self> {
+        let take = |path: &PathBuf| {
+            let opened = File::open(path).and_then(|file| fs::remove_file(path).map(|()| file));
+            opened.with_context(|| format!("counters of the server, {}", path.display()))
+        };
+        paths.iter().map(take).collect::<Result<_, _>>().map(Self)
+    }
+
+    /// What they say now, together; `None` if there are none.
+    ///
+    /// # Errors
+    /// If one cannot be read or is not what it should be.
+    pub fn read(&self) -> anyhow::Result<Option<Counters>> {
+        match self.0.is_empty() {
+            true => Ok(None),
+            false => Counters::of_all(&self.0).map(Some),
+        }
+    }
+}
+
+impl Counters {
+    fn of_all(files: &[File]) -> anyhow::Result<Self> {
         let mut all = Self::default();
-        for path in paths {
-            let path = path.as_ref();
-            let name = || format!("counters of the server, {}", path.display());
-            let bytes = fs::read(path).with_context(name)?;
-            let one = Self::parse(&bytes).with_context(name)?;
+        for file in files {
+            let name = "counters of the server";
+            let mut bytes = vec![0; FILE_MOST_BYTES];
+            let length = file.read_at(&mut bytes, 0).context(name)?;
+            let one = Self::parse(&bytes[..length]).context(name)?;
             all.tasks += one.tasks;
             if let Some(one) = one.heap {
                 let heap = all.heap.get_or_insert_default();
@@ -134,8 +175,13 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("counters");
         fs::write(&path, &bytes).unwrap();
-        let both = Counters::of_all(&[&path, &path]).unwrap();
+        let other = folder.path().join("other");
+        fs::write(&other, &bytes).unwrap();
+        let files = CounterFiles::take(&[path.clone(), other]).unwrap();
+        let both = files.read().unwrap().unwrap();
         assert_eq!((both.tasks, both.heap.unwrap().calls), (4, 12));
+        assert!(!path.exists());
+        assert_eq!(CounterFiles::default().read().unwrap(), None);
     }
 
     #[test]
@@ -149,8 +195,7 @@ mod tests {
         assert!(error(&unready).starts_with("it is not ready"));
         let whole = file(1, &[[0; SLOTS]; 2]);
         assert_eq!(error(&whole[..whole.len() - 8]), "it is cut off");
-        let path = Path::new("/nowhere/counters");
-        let error = Counters::of_all(&[path]).unwrap_err();
+        let error = CounterFiles::take(&["/nowhere/counters".into()]).unwrap_err();
         assert!(format!("{error:#}").contains("/nowhere/counters"));
     }
 }

@@ -1,11 +1,11 @@
 //! Who watches the server: this process, or `wsbench serve` on its host.
 
-mod counters;
+pub mod counters;
 mod local;
 mod order;
 mod remote;
 
-pub use counters::Counters;
+pub use counters::{CounterFiles, Counters};
 pub use local::LocalObserver;
 pub use order::OutOfOrder;
 pub use remote::{RemoteObserver, request_stop};

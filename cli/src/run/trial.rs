@@ -12,7 +12,7 @@ mod stand;
 use crate::doctor::{Demand, Limits};
 use crate::driver::{Clients, Patience, client_command};
 use crate::lines::one_line;
-use crate::observe::LocalObserver;
+use crate::observe::{CounterFiles, LocalObserver, counters};
 use crate::ports;
 use crate::progress::note;
 use crate::root::Root;
@@ -101,7 +101,7 @@ impl Bench<'_> {
             nodelay: self.options.nodelay,
             max_message: None,
             extra_args: self.options.buffer_args(subject),
-            counters: subject.counts().then(|| log.with_extension("counters")),
+            counters: subject.counts().then(|| counters::place(&log)),
             log,
             start_timeout: START_TIMEOUT,
             connections,
@@ -394,7 +394,8 @@ fn load(
     let interval = bench.options.sample_interval;
     let pids = stand.servers.pids();
     let observer = LocalObserver::new(pids, bench.cpus.server.clone(), interval);
-    let inside = Inside::of(job.subject.suite, stand.servers.counters());
+    let counters = CounterFiles::take(&stand.servers.counters()).map_err(broken)?;
+    let inside = Inside::of(job.subject.suite, counters);
     let perf = job.is_counting.then(|| bench.logs.join("perf"));
     let sight = Sight::new(observer.map_err(broken)?, inside, perf);
     let log = log(bench, &steps.current, "client.log");

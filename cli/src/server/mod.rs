@@ -239,6 +239,10 @@ impl Server {
 
     /// Ends it and all that it started. Returns how it ended and who had to be killed.
     fn end(&mut self) -> anyhow::Result<(String, Vec<String>)> {
+        if let Some(path) = self.counters() {
+            // It was never made, or somebody took it who reads it.
+            let _ = fs::remove_file(path);
+        }
         let name = &self.spec.name;
         self.link.stop().with_context(|| format!("stopping {name}"))
     }

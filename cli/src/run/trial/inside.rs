@@ -1,8 +1,7 @@
 //! What is read of a server of the TCP suites besides its CPU time and memory at the
 //! edges: before the first edge of a phase and after the last, while nothing moves.
 
-use crate::observe::Counters;
-use std::path::PathBuf;
+use crate::observe::{CounterFiles, Counters};
 use std::time::Duration;
 use wsbench_sampler::{Activity, PeakSampler, stack_bytes};
 use wsbench_schema::{Phase, Suite, metric};
@@ -18,7 +17,7 @@ pub type Figures = Vec<(&'static str, u64)>;
 pub struct Inside {
     suite: Suite,
     /// Of each process, if it counts.
-    counters: Vec<PathBuf>,
+    counters: CounterFiles,
     peak: Option<PeakSampler>,
     before: Option<Snapshot>,
 }
@@ -34,7 +33,7 @@ struct Snapshot {
 impl Inside {
     /// Of a server of this suite; `counters` are the files of its processes, if they
     /// write any.
-    pub fn of(suite: Suite, counters: Vec<PathBuf>) -> Self {
+    pub fn of(suite: Suite, counters: CounterFiles) -> Self {
         Self {
             suite,
             counters,
@@ -106,10 +105,7 @@ impl Inside {
         Ok(Snapshot {
             activity: Activity::of(pids)?,
             stack_bytes: stack_bytes(pids)?,
-            counters: match self.counters.is_empty() {
-                true => None,
-                false => Some(Counters::of_all(&self.counters)?),
-            },
+            counters: self.counters.read()?,
         })
     }
 }
