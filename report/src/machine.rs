@@ -357,7 +357,7 @@ fn describe_bulk(bulk: &BulkLoad) -> String {
         ),
     };
     let duration = bulk.duration_ms.map(millis);
-    let duration = duration.map_or(String::new(), |text| format!(", ended after {text}"));
+    let duration = duration.map_or(String::new(), |text| format!(", for at most {text}"));
     format!(
         "bulk: all at once{slow}{duration}, timeout {}",
         millis(bulk.timeout_ms)

@@ -151,10 +151,11 @@ fn grid(out: &mut String, grid: &Grid) {
             widths.filter(|width| *width <= WIDEST).max().unwrap_or(3)
         })
         .collect();
+    let words = grid.words();
     for (index, cells) in lines.iter().enumerate() {
         let mut text = String::from("|");
         for (column, (cell, width)) in cells.iter().zip(&widths).enumerate() {
-            if column == 0 {
+            if column < words {
                 let _ = write!(text, " {cell:<width$} |");
             } else {
                 let _ = write!(text, " {cell:>width$} |");
@@ -164,7 +165,7 @@ fn grid(out: &mut String, grid: &Grid) {
         if index == 0 {
             let rule = widths.iter().enumerate().map(|(column, width)| {
                 let dashes = "-".repeat(width + 1);
-                if column == 0 {
+                if column < words {
                     format!("-{dashes}|")
                 } else {
                     format!("{dashes}:|")

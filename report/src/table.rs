@@ -55,6 +55,20 @@ pub struct Grid {
     pub notes: Vec<String>,
 }
 
+impl Grid {
+    /// Columns from the left that are names in words, and read from their left.
+    #[must_use]
+    pub fn words(&self) -> usize {
+        let is_text = |column: usize| {
+            let mut cells = self.rows.iter().filter_map(|row| row.get(column));
+            column == 0 || cells.all(|cell| matches!(cell, Cell::Text(_)))
+        };
+        (0..self.names)
+            .take_while(|column| is_text(*column))
+            .count()
+    }
+}
+
 impl Table {
     /// Whether the load has the phase that this table is about.
     #[must_use]

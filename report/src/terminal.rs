@@ -97,7 +97,7 @@ fn grid(grid: &Grid, width: usize) -> String {
             1 => grid.title.to_owned(),
             count => format!("{} ({}/{count})", grid.title, index + 1),
         };
-        out.push_str(&format!("\n{title}\n{}\n", print(part)));
+        out.push_str(&format!("\n{title}\n{}\n", print(part, grid.words())));
     }
     let notes = grid.notes.iter().map(|note| wrapped(note, width));
     out + &notes.collect::<Vec<_>>().join("\n")
@@ -199,7 +199,7 @@ fn parts(columns: &[Strip], names: usize, width: usize) -> Vec<Vec<&Strip>> {
     parts
 }
 
-fn print(columns: &[&Strip]) -> String {
+fn print(columns: &[&Strip], words: usize) -> String {
     let mut table = comfy_table::Table::new();
     table
         .load_style(STYLE)
@@ -208,7 +208,7 @@ fn print(columns: &[&Strip]) -> String {
     for row in 0..columns.first().map_or(0, |column| column.cells.len()) {
         table.add_row(columns.iter().map(|column| &column.cells[row]));
     }
-    for column in table.column_iter_mut().skip(1) {
+    for column in table.column_iter_mut().skip(words) {
         column.set_cell_alignment(CellAlignment::Right);
     }
     table.trim_fmt()

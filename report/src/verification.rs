@@ -21,12 +21,16 @@ pub struct Item {
     pub lines: Vec<String>,
 }
 
-/// Those who passed everything, in one line; then an item for each other.
+/// Those who passed everything, in one line; then an item for each other. Of whom
+/// nothing is asked, as of the client without a relay, nothing is told.
 #[must_use]
 pub fn items(examinations: &[Examination]) -> Vec<Item> {
+    let asked = examinations
+        .iter()
+        .filter(|found| !found.findings.is_empty());
     let is_clean = |found: &&Examination| lines(found).is_empty();
     let title = |found: &Examination| format!("{} {}", found.subject.name, found.verified());
-    let clean: Vec<String> = examinations.iter().filter(is_clean).map(title).collect();
+    let clean: Vec<String> = asked.clone().filter(is_clean).map(title).collect();
     let mut items = Vec::new();
     if !clean.is_empty() {
         items.push(Item {
@@ -34,7 +38,7 @@ pub fn items(examinations: &[Examination]) -> Vec<Item> {
             lines: Vec::new(),
         });
     }
-    let others = examinations.iter().filter(|found| !is_clean(found));
+    let others = asked.filter(|found| !is_clean(found));
     items.extend(others.map(|found| Item {
         title: title(found),
         lines: lines(found),

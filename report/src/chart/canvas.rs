@@ -92,7 +92,7 @@ pub fn folded(about: &str) -> Vec<String> {
 
 /// Where the figure begins, below the title and so many lines.
 pub fn top(lines: &[String]) -> i32 {
-    TOP + LINE * i32::try_from(lines.len()).unwrap_or(0) + 8
+    TOP + LINE * i32::try_from(lines.len()).unwrap_or(0) + 12
 }
 
 /// A picture of this height with its title and explanation, and what `draw` adds.

@@ -157,7 +157,7 @@ fn costs() -> Table {
             "In the order of the table above.",
             GIB_MEANS,
             MEMORY_MEANS,
-            "Heap, Stacks, Threads, Tasks: before the first connection -> after the last transfer, with the connections still open. \
+            "Heap, Stacks, Threads, Tasks: before the first connection -> after the last transfer, when connections may be over. \
              Heap is that in use, counted by the server; stacks are the resident part of those of its threads; tasks are those of its runtime. \
              Allocations, faults and switches are of the same time.",
             "Faults: pages mapped in (minor), and read from a disk (major). Switches: a thread went to sleep (voluntary), or was made to wait.",
