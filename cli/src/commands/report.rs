@@ -15,7 +15,8 @@ const NEWEST: usize = 5;
 /// Makes the report of a run from its saved records.
 ///
 /// Prints the tables and writes them as markdown: report.md with everything, and
-/// compact.md, connections.md, echo.md and rate.md with one table each.
+/// compact.md, connections.md, echo.md and rate.md with one table each. Relays and
+/// transfers have tables of their own, and pictures in charts/.
 #[derive(clap::Args)]
 pub struct Args {
     /// The run: a folder of results/, or a path [default: the newest in results/]
