@@ -31,12 +31,16 @@ pub struct Question {
 pub struct Limits {
     /// Silence that ends a case of the first pass.
     pub silence: Duration,
-    /// The first pass ends by then, or when so many cases were late.
+    /// Once a case was late the first pass ends by then, or when so many were.
     pub first_pass: Duration,
     pub late_most: usize,
     /// The same of the second pass, in which all that is left is asked.
     pub long_silence: Duration,
     pub both_passes: Duration,
+    /// Any case ends by then.
+    pub case: Duration,
+    /// And so does a first pass in which none was late: on a busy machine.
+    pub longest: Duration,
     /// So few musts that were late in both are asked a last time.
     pub last_most: usize,
     pub last_silence: Duration,
@@ -51,6 +55,8 @@ impl Default for Limits {
             late_most: 3,
             long_silence: Duration::from_secs(3),
             both_passes: Duration::from_secs(11),
+            case: Duration::from_secs(6),
+            longest: Duration::from_secs(40),
             last_most: 1,
             last_silence: Duration::from_secs(3),
             last: Duration::from_secs(4),
@@ -108,15 +114,27 @@ impl Examiner<'_> {
                     .then(|| (finding(case, Verdict::Omitted), false))
             })
             .collect();
-        let passes = [
-            (limits.silence, limits.first_pass, limits.late_most),
-            (limits.long_silence, limits.both_passes, usize::MAX),
-        ];
-        for (silence, end, late_most) in passes {
-            let end = begin + end;
-            let scene = scene(Patience { silence, end });
-            pass(cases, &mut found, &scene, late_most);
-        }
+        let scene_until = |silence, end: Instant| {
+            let end = end.min(Instant::now() + limits.case);
+            scene(Patience { silence, end })
+        };
+        let first = Pass {
+            silence: limits.silence,
+            end: begin + limits.first_pass,
+            longest: begin + limits.longest,
+            late_most: limits.late_most,
+        };
+        first.ask(cases, &mut found, scene_until);
+        let both = limits.both_passes;
+        // Where the first took its time, the second has what it would have had.
+        let end = (begin + both).max(Instant::now() + both.saturating_sub(limits.first_pass));
+        let second = Pass {
+            silence: limits.long_silence,
+            end,
+            longest: end,
+            late_most: usize::MAX,
+        };
+        second.ask(cases, &mut found, scene_until);
         let is_late_must = |(case, found): &(&Case<Question>, &mut Found)| {
             let late = found.as_ref().is_none_or(|(_, late)| *late);
             case.level == Level::Must && late
@@ -139,27 +157,49 @@ impl Examiner<'_> {
     }
 }
 
-/// Asks what was not found yet, or was late.
-fn pass(cases: &[Case<Question>], found: &mut [Found], scene: &Scene<'_>, late_most: usize) {
-    let left = |found: &Found| found.as_ref().is_none_or(|(_, late)| *late);
-    let both = cases.iter().zip(found);
-    let (asides, others): (Vec<_>, Vec<_>) = both
-        .filter(|(_, found)| left(found))
-        .partition(|(case, _)| case.ask.aside);
-    thread::scope(|scope| {
-        for (case, found) in asides {
-            scope.spawn(move || *found = Some(ask(case, scene)));
-        }
-        let mut late = 0;
-        for (case, found) in others {
-            if late == late_most || Instant::now() >= scene.patience.end {
-                break;
+/// One after another.
+struct Pass {
+    silence: Duration,
+    /// Once a case was late.
+    end: Instant,
+    /// Before.
+    longest: Instant,
+    late_most: usize,
+}
+
+impl Pass {
+    /// Asks what was not found yet, or was late.
+    fn ask<'s>(
+        &self,
+        cases: &[Case<Question>],
+        found: &mut [Found],
+        scene: impl Fn(Duration, Instant) -> Scene<'s> + Sync,
+    ) {
+        let left = |found: &Found| found.as_ref().is_none_or(|(_, late)| *late);
+        let both = cases.iter().zip(found);
+        let (asides, others): (Vec<_>, Vec<_>) = both
+            .filter(|(_, found)| left(found))
+            .partition(|(case, _)| case.ask.aside);
+        thread::scope(|scope| {
+            for (case, found) in asides {
+                let scene = scene(self.silence, self.end);
+                scope.spawn(move || *found = Some(ask(case, &scene)));
             }
-            let answer = ask(case, scene);
-            late += usize::from(answer.1);
-            *found = Some(answer);
-        }
-    });
+            let mut late = 0;
+            for (case, found) in others {
+                let end = match late {
+                    0 => self.longest,
+                    _ => self.end,
+                };
+                if late == self.late_most || Instant::now() >= end {
+                    break;
+                }
+                let answer = ask(case, &scene(self.silence, end));
+                late += usize::from(answer.1);
+                *found = Some(answer);
+            }
+        });
+    }
 }
 
 fn ask(case: &Case<Question>, scene: &Scene<'_>) -> (Finding, bool) {

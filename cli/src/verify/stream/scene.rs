@@ -150,6 +150,13 @@ impl<'a> Scene<'a> {
         }
     }
 
+    /// That a connection was opened which is to be accepted.
+    fn expect(&self, role: Role) {
+        if let Some(upstream) = self.upstream {
+            upstream.expect(role);
+        }
+    }
+
     /// How a connection ends whose origin refuses.
     pub fn refused(&self) -> Outcome<End> {
         match self.try_connect(Role::Refused)? {
@@ -186,9 +193,9 @@ impl<'a> Scene<'a> {
         let Some(upstream) = self.upstream else {
             return Ok(self.link(self.connect(role)?, None));
         };
-        // Of a case that did not wait for it.
-        while upstream.accepted(role)?.is_some() {}
+        upstream.forget(role, self.patience)?;
         let near = self.connect(role)?;
+        self.expect(role);
         let far = upstream.accept(role, self.patience)?;
         Ok(self.link(near, Some(far)))
     }
@@ -196,6 +203,9 @@ impl<'a> Scene<'a> {
     /// Many at once: the first bytes of each say which it is.
     pub fn open_many(&self, role: Role, count: usize) -> Outcome<Vec<Link<'a>>> {
         let mut links = Vec::new();
+        if let Some(upstream) = self.upstream {
+            upstream.forget(role, self.patience)?;
+        }
         while links.len() < count {
             let batch = BATCH.min(count - links.len());
             let opened: Outcome<Vec<TcpStream>> = (0..batch).map(|_| self.connect(role)).collect();
@@ -205,6 +215,7 @@ impl<'a> Scene<'a> {
             };
             let begin = links.len();
             for near in opened? {
+                self.expect(role);
                 let link = self.link(near, None);
                 let number = link.serial.to_be_bytes();
                 (&link.near).write_all(&number).map_err(|error| {
@@ -218,7 +229,8 @@ impl<'a> Scene<'a> {
                 let mut own = links[begin..].iter_mut();
                 let own = own.find(|link| link.serial == serial && link.far.is_none());
                 let own = own.ok_or_else(|| {
-                    Wrong::new("first bytes that none of the new connections has sent")
+                    let seen = "that none of the new connections begins with";
+                    Wrong::new(format!("first bytes ({serial:016x}) {seen}"))
                 })?;
                 own.far = Some(far);
             }

@@ -11,7 +11,8 @@ use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::sync::Mutex;
-use std::time::Instant;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 use wsbench_schema::PortRange;
 
 /// How a port of the upstream behaves; its place among the ports is the number.
@@ -42,6 +43,8 @@ const BACKLOG: i32 = 4096;
 const NARROW_BUFFER_BYTES: usize = 4096;
 /// As on Ethernet; the loopback's are 64 KiB, of which the kernel keeps room for many.
 const NARROW_SEGMENT_BYTES: u32 = 1448;
+/// For a connection that was given up.
+const FORGET_MOST: Duration = Duration::from_millis(500);
 /// A free range may be taken before it is bound.
 const ATTEMPTS: usize = 8;
 
@@ -55,6 +58,8 @@ pub struct Upstream {
     /// They fill the queue of [`Role::Slow`], so that the kernel answers nobody else.
     fillers: Mutex<Vec<TcpStream>>,
     narrow: TcpListener,
+    /// Connections that were opened and have not come yet, by role.
+    expected: [AtomicUsize; Role::ALL.len()],
 }
 
 impl Upstream {
@@ -95,6 +100,7 @@ impl Upstream {
             slow,
             fillers: Mutex::default(),
             narrow: listening(narrow, BACKLOG)?,
+            expected: Default::default(),
         };
         Ok(upstream)
     }
@@ -136,6 +142,28 @@ impl Upstream {
             .unwrap_or_else(|error| error.into_inner())
     }
 
+    /// That a connection was opened which is to come out here.
+    pub fn expect(&self, role: Role) {
+        self.expected[role.index()].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Takes what comes late of cases that did not wait for it, so that nobody
+    /// takes it for a new one.
+    pub fn forget(&self, role: Role, patience: Patience) -> Outcome {
+        let silence = patience.silence.min(FORGET_MOST);
+        while self.expected[role.index()].load(Ordering::Relaxed) > 0 {
+            let patience = Patience {
+                silence,
+                ..patience
+            };
+            if self.accept(role, patience).is_err() {
+                self.expected[role.index()].store(0, Ordering::Relaxed);
+            }
+        }
+        while self.accepted(role)?.is_some() {}
+        Ok(())
+    }
+
     /// The next connection of a port, if it comes in time.
     pub fn accept(&self, role: Role, patience: Patience) -> Outcome<TcpStream> {
         let begin = Instant::now();
@@ -165,6 +193,10 @@ impl Upstream {
             Ok((stream, _)) => {
                 stream.set_nonblocking(true).map_err(broken)?;
                 stream.set_nodelay(true).map_err(broken)?;
+                let less = |expected: usize| expected.checked_sub(1);
+                let expected = &self.expected[role.index()];
+                // One that nobody opened is found by whoever takes it.
+                let _ = expected.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
                 Ok(Some(stream))
             }
             Err(error)

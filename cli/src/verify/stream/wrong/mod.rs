@@ -38,6 +38,7 @@ fn patient() -> Limits {
         first_pass: Duration::from_secs(60),
         long_silence: Duration::from_secs(20),
         both_passes: Duration::from_secs(100),
+        case: Duration::from_secs(60),
         ..Limits::default()
     }
 }
