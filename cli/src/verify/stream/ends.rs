@@ -100,24 +100,36 @@ fn echoed(group: &mut Group<Question>) {
     group.ask(
         Level::Must,
         "client resets",
-        "the next client served",
+        "the next client served, five times",
         |scene| {
-            let link = scene.open(Role::Plain)?;
-            flow::run(&mut link.flows(1000), scene.patience)?;
-            next_after_reset(scene, &link)
+            others_after(scene, |link| {
+                flow::run(&mut link.flows(1000), scene.patience)
+            })
         },
     );
     group.ask(
         Level::Must,
         "client resets with bytes under way",
-        "the next client served",
+        "the next client served, five times",
         |scene| {
-            let link = scene.open(Role::Narrow)?;
-            let mut flow = [link.flow(Way::ToOrigin, OFFERED_BYTES)];
-            flow::fill(&mut flow, scene.scale.quiet, scene.patience)?;
-            next_after_reset(scene, &link)
+            others_after(scene, |link| {
+                let mut flow = [link.flow(Way::ToOrigin, OFFERED_BYTES)];
+                flow::fill(&mut flow, scene.scale.quiet, scene.patience)
+            })
         },
     );
+}
+
+/// The next client is served after one was reset.
+fn others_after(scene: &Scene<'_>, begin: impl Fn(&Link<'_>) -> Outcome) -> Outcome {
+    for _ in 0..5 {
+        let link = scene.open(Role::Narrow)?;
+        begin(&link)?;
+        reset(&link.near)?;
+        let next = scene.open(Role::Plain)?;
+        flow::run(&mut next.flows(1000), scene.patience)?;
+    }
+    Ok(())
 }
 
 /// Fills everything on that way, ends it, and only then reads.
@@ -150,11 +162,4 @@ fn is_reset(end: End) -> Outcome {
         End::Reset => Ok(()),
         End::Whole => Err(Wrong::new(end.name())),
     }
-}
-
-/// The next client is served.
-fn next_after_reset(scene: &Scene<'_>, link: &Link<'_>) -> Outcome {
-    reset(&link.near)?;
-    let next = scene.open(Role::Plain)?;
-    flow::run(&mut next.flows(1000), scene.patience)
 }

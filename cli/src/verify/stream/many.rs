@@ -12,8 +12,8 @@ use wsbench_schema::Level;
 
 /// Bytes of a round trip: differs from one to the next.
 const ROUND_TRIP_MOST_BYTES: u64 = 4000;
-/// More than all that is between two ends with small buffers.
-const FULL_BYTES: u64 = 8 << 20;
+/// More than a relay with the largest pipes holds between two ends with small buffers.
+const FULL_BYTES: u64 = 2 << 20;
 
 pub fn cases(kind: Kind) -> Vec<Case<Question>> {
     let mut group = Group::new("many");

@@ -4,7 +4,7 @@
 use super::flow::{End, Flow, Patience, Scatter, is_reset};
 use super::resources::{Held, Resources};
 use super::tape::{Content, Tape};
-use super::upstream::{Role, Upstream};
+use super::upstream::{NARROW_BUFFER_BYTES, NARROW_SEGMENT_BYTES, Role, Upstream};
 use crate::verify::case::{Outcome, Wrong};
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io::{self, Read as _, Write as _};
@@ -33,9 +33,6 @@ const NUMBER_BYTES: usize = 8;
 /// Connections that are opened before the first of them is accepted: no more than
 /// a small listening queue holds.
 const BATCH: usize = 64;
-/// Send buffer of a client that is to be full soon; the kernel doubles it.
-const NARROW_BUFFER_BYTES: usize = 16 << 10;
-
 /// For one case.
 #[derive(Clone, Copy)]
 pub struct Scene<'a> {
@@ -269,7 +266,7 @@ fn connected(address: SocketAddr, role: Role, most: Duration) -> io::Result<TcpS
     if role == Role::Narrow {
         socket.set_send_buffer_size(NARROW_BUFFER_BYTES)?;
         socket.set_recv_buffer_size(NARROW_BUFFER_BYTES)?;
-        socket.set_tcp_mss(1448)?;
+        socket.set_tcp_mss(NARROW_SEGMENT_BYTES)?;
     }
     socket.connect_timeout(&address.into(), most)?;
     socket.set_tcp_nodelay(true)?;

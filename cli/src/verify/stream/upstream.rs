@@ -40,9 +40,9 @@ impl Role {
 /// Connections that wait to be accepted, at most.
 const BACKLOG: i32 = 4096;
 /// The kernel doubles it.
-const NARROW_BUFFER_BYTES: usize = 4096;
+pub const NARROW_BUFFER_BYTES: usize = 32 << 10;
 /// As on Ethernet; the loopback's are 64 KiB, of which the kernel keeps room for many.
-const NARROW_SEGMENT_BYTES: u32 = 1448;
+pub const NARROW_SEGMENT_BYTES: u32 = 1448;
 /// For a connection that was given up.
 const FORGET_MOST: Duration = Duration::from_millis(500);
 /// A free range may be taken before it is bound.
@@ -92,6 +92,7 @@ impl Upstream {
         let slow = listening(at(Role::Slow)?, 0)?;
         let narrow = at(Role::Narrow)?;
         narrow.set_recv_buffer_size(NARROW_BUFFER_BYTES)?;
+        narrow.set_send_buffer_size(NARROW_BUFFER_BYTES)?;
         narrow.set_tcp_mss(NARROW_SEGMENT_BYTES)?;
         let upstream = Self {
             ports,
@@ -139,7 +140,7 @@ impl Upstream {
     fn lock(&self) -> std::sync::MutexGuard<'_, Vec<TcpStream>> {
         self.fillers
             .lock()
-            .unwrap_or_else(|error| error.into_inner())
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
     /// That a connection was opened which is to come out here.

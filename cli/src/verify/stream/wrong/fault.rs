@@ -4,6 +4,8 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     None,
+    /// Takes connections, and does nothing with them.
+    Silent,
     /// Keeps the last byte of each direction to itself.
     LosesLastByte,
     /// Connects to the origin when the first byte comes.

@@ -17,11 +17,13 @@ use scripted::Scripted;
 use std::collections::BTreeSet;
 use std::sync::Mutex;
 use std::thread;
-use std::time::Duration;
-use wsbench_schema::{Finding, Verdict};
+use std::time::{Duration, Instant};
+use wsbench_schema::{Finding, Suite, Verdict};
 
 /// Threads that examine at a time.
 const AT_ONCE: usize = 8;
+
+const ATTEMPTS: usize = 3;
 
 /// Less than of a real subject, and more patience: tests run side by side.
 const SCALE: Scale = Scale {
@@ -114,8 +116,12 @@ fn every_case_is_failed_by_one_made_for_it() {
                     let before = path.starts_with("left/").then_some("many/at once");
                     let is_asked = |asked: &str| asked == path || Some(asked) == before;
                     cases.retain(|case| is_asked(&path_of(case)));
-                    let findings = examine(kind, fault, &cases, short());
-                    if findings[findings.len() - 1].verdict != Verdict::Fail {
+                    // On a busy machine a fault may have had no occasion.
+                    let found = (0..ATTEMPTS).any(|_| {
+                        let findings = examine(kind, fault, &cases, short());
+                        findings[findings.len() - 1].verdict == Verdict::Fail
+                    });
+                    if !found {
                         missed
                             .lock()
                             .unwrap()
@@ -127,6 +133,52 @@ fn every_case_is_failed_by_one_made_for_it() {
     });
     let missed = missed.into_inner().unwrap();
     assert!(missed.is_empty(), "{missed:#?}");
+}
+
+#[test]
+fn silence_ends_in_bounded_time() {
+    for kind in [Kind::Relay, Kind::Echo] {
+        let begin = Instant::now();
+        let limits = Limits {
+            silence: Duration::from_millis(100),
+            first_pass: Duration::from_secs(1),
+            long_silence: Duration::from_millis(200),
+            both_passes: Duration::from_secs(2),
+            last_most: 0,
+            ..Limits::default()
+        };
+        let findings = examine(kind, Fault::Silent, &kind.cases(), limits);
+        let elapsed = begin.elapsed();
+        assert!(elapsed < Duration::from_secs(12), "{elapsed:?}");
+        let left = lines(&findings).len();
+        // Of what is held at the end nothing is more than before.
+        assert!(left >= findings.len() - 5, "{left} of {}", findings.len());
+        let unasked = lines(&findings)
+            .iter()
+            .filter(|line| line.contains("no time left to ask it"))
+            .count();
+        assert!(unasked < findings.len(), "{unasked}");
+    }
+}
+
+#[test]
+fn what_a_manifest_omits_is_of_its_suite_and_no_must() {
+    let read = |suite, name: &str| Omits::read(suite, &[name.to_owned()]).map(drop);
+    assert_eq!(read(Suite::Relay, "origin/refused: passed on"), Ok(()));
+    assert_eq!(read(Suite::Transfer, "left/memory"), Ok(()));
+    for (suite, name, told) in [
+        (Suite::Relay, "ends", "it is a must"),
+        (Suite::Relay, "left/memorie", "did you mean `left/memory`?"),
+        (
+            Suite::Transfer,
+            "origin/refused: passed on",
+            "which is no group",
+        ),
+        (Suite::Websocket, "left/memory", "which is no group"),
+    ] {
+        let error = read(suite, name).unwrap_err();
+        assert!(error.contains(told), "{error}");
+    }
 }
 
 fn path_of(case: &Case<Question>) -> String {
