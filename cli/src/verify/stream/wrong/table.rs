@@ -31,6 +31,7 @@ fn bytes() -> Vec<(&'static str, Fault)> {
         ("bytes/segments of one byte", Fault::Duplicates),
         ("bytes/burst of segments of one byte", Fault::TrustsEagain),
         ("bytes/small reads of large writes", Fault::DropsRest),
+        ("bytes/small reads when all has ended", Fault::LosesLastByte),
         ("bytes/long stream", Fault::FlipsBehind(2 << 20)),
     ]
 }
