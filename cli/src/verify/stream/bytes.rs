@@ -81,10 +81,9 @@ pub fn cases(kind: Kind) -> Vec<Case<Question>> {
         "small reads of large writes",
         format!("{LARGE_BYTES} bytes {where_to}, read {SMALL_READ_BYTES} at a time"),
         |scene| {
-            let link = scene.open(Role::Narrow)?;
-            let flows = link.flows(LARGE_BYTES).into_iter();
-            let mut flows: Vec<_> = flows.map(|flow| flow.read_by(SMALL_READ_BYTES)).collect();
-            flow::run(&mut flows, scene.patience)
+            exchange(scene, Role::Narrow, LARGE_BYTES, |flow| {
+                flow.read_by(SMALL_READ_BYTES)
+            })
         },
     );
     // HAProxy now and then resets what others have not read yet once both have ended.
@@ -95,9 +94,10 @@ pub fn cases(kind: Kind) -> Vec<Case<Question>> {
             "{LARGE_BYTES} bytes {where_to} and the end (FIN), read {SMALL_READ_BYTES} at a time"
         ),
         |scene| {
-            exchange(scene, Role::Narrow, LARGE_BYTES, |flow| {
-                flow.read_by(SMALL_READ_BYTES)
-            })
+            let link = scene.open(Role::Narrow)?;
+            let flows = link.flows(LARGE_BYTES).into_iter();
+            let flows = flows.map(|flow| flow.read_by(SMALL_READ_BYTES).last());
+            flow::run(&mut flows.collect::<Vec<_>>(), scene.patience)
         },
     );
     group.ask(
@@ -134,7 +134,8 @@ pub fn cases(kind: Kind) -> Vec<Case<Question>> {
     group.cases()
 }
 
-/// So many bytes every way at once, FIN behind them.
+/// So many bytes every way at once, and when all have come the end (FIN), behind
+/// which nothing may come.
 fn exchange(
     scene: &Scene<'_>,
     role: Role,
@@ -142,8 +143,9 @@ fn exchange(
     shape: impl Fn(Flow<'_>) -> Flow<'_>,
 ) -> Outcome {
     let link = scene.open(role)?;
-    let flows = link.flows(bytes).into_iter();
-    let mut flows: Vec<_> = flows.map(|flow| shape(flow.last())).collect();
+    let mut flows: Vec<_> = link.flows(bytes).into_iter().map(shape).collect();
+    flow::run(&mut flows, scene.patience)?;
+    flows.iter_mut().for_each(|flow| flow.is_last = true);
     flow::run(&mut flows, scene.patience)
 }
 
