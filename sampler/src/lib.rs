@@ -13,6 +13,7 @@
 //! thread that starts it.
 
 mod activity;
+mod busy;
 mod clock;
 mod error;
 mod peak;
@@ -22,6 +23,7 @@ mod stacks;
 mod tree;
 
 pub use activity::Activity;
+pub use busy::busy_ns;
 pub use clock::own_cpu_ns;
 pub use error::SamplerError;
 pub use peak::{Peak, PeakSampler};

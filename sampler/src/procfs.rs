@@ -250,6 +250,38 @@ fn parse_listen_queue(netstat: &[u8]) -> Option<ListenQueue> {
     })
 }
 
+/// Ticks in which these CPUs were not idle.
+pub(crate) fn busy_ticks(cpus: &[u32]) -> Result<u64, SamplerError> {
+    let path = Path::new("/proc/stat");
+    let mut buffer = Vec::new();
+    if !read(path, &mut buffer)? {
+        return Err(failed(path, "it is not there"));
+    }
+    let text = String::from_utf8_lossy(&buffer);
+    let busy = |cpu: &u32| {
+        let ticks = parse_busy_ticks(&text, *cpu);
+        ticks.ok_or_else(|| failed(path, &format!("there is no line of cpu{cpu}")))
+    };
+    cpus.iter().map(busy).sum()
+}
+
+/// `cpu0 user nice system idle iowait irq softirq steal guest guest_nice`, where the
+/// guests' time is in the user's.
+fn parse_busy_ticks(stat: &str, cpu: u32) -> Option<u64> {
+    let name = format!("cpu{cpu} ");
+    let line = stat.lines().find_map(|line| line.strip_prefix(&name))?;
+    let ticks: Option<Vec<u64>> = line
+        .split_whitespace()
+        .map(|word| word.parse().ok())
+        .collect();
+    match ticks?[..] {
+        [user, nice, system, _idle, _iowait, irq, softirq, steal, ..] => {
+            Some(user + nice + system + irq + softirq + steal)
+        }
+        _ => None,
+    }
+}
+
 pub(crate) fn file(pid: u32, name: &str) -> PathBuf {
     PathBuf::from(format!("/proc/{pid}/{name}"))
 }
@@ -333,6 +365,14 @@ mod tests {
         let expected = Faults { minor: 1, major: 3 };
         assert_eq!(parse_faults(line), Some(expected));
         assert_eq!(parse_faults(b"17 (a) S 4 17"), None);
+    }
+
+    #[test]
+    fn a_cpu_is_busy_in_all_but_idle_time() {
+        let stat = "cpu  9 9 9 9 9 9 9 9 9 9\ncpu0 1 2 4 900 800 8 16 32 5 5\ncpu1 7\n";
+        assert_eq!(parse_busy_ticks(stat, 0), Some(63));
+        assert_eq!(parse_busy_ticks(stat, 1), None);
+        assert_eq!(parse_busy_ticks(stat, 2), None);
     }
 
     #[test]

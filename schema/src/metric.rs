@@ -150,6 +150,9 @@ pub const SERVER_CPU: &str = "server_cpu_ns";
 pub const SERVER_WINDOW: &str = "server_window_ns";
 /// CPUs that the server may use.
 pub const SERVER_CPUS: &str = "server_cpus_count";
+/// What the CPUs of the server did between the phase's edges, for whomever: the server,
+/// the kernel for its sockets, strangers. In ticks of 10 ms.
+pub const SERVER_CPUS_BUSY: &str = "server_cpus_busy_ns";
 /// Resident memory of the server's process tree before `go`.
 pub const SERVER_RSS_START: &str = "server_rss_start_bytes";
 /// Resident memory of the server's process tree after `done`.

@@ -51,6 +51,9 @@ pub struct Subject {
     pub role: Option<String>,
     /// Files that its process has open for a connection, at most.
     pub descriptors: u32,
+    /// Whether the kernel does its work outside of its processes, so that their CPU
+    /// time says little.
+    pub kernel_cpu: bool,
     /// Cases of the examination that it does not implement.
     pub omits: Omits,
 }
@@ -90,6 +93,15 @@ impl Subject {
     /// Whether the client talks to the upstream itself.
     pub fn is_direct(&self) -> bool {
         self.role.as_deref() == Some(Self::DIRECT)
+    }
+
+    /// Role of a subject that is there to be compared with, whatever the examination
+    /// finds: it is measured, and its rows say what it does otherwise.
+    pub const REFERENCE: &str = "reference";
+
+    /// Whether it is measured although it fails the examination.
+    pub fn is_reference(&self) -> bool {
+        self.role.as_deref() == Some(Self::REFERENCE)
     }
 
     /// Whether it has the flag `--buffer` of the TCP suites. Servers in other languages,

@@ -92,6 +92,10 @@ const THROUGHPUT_SPAN: Column = column("Throughput min-max", |row| {
 const CPU_PER_GIB: Column = column("CPU s/GiB", |row| {
     Cell::of(own(row, stats::cpu_per_gib), Unit::Seconds)
 });
+/// Of the origin beside the client it says nothing: the server's CPUs were idle.
+const CPUS_BUSY_PER_GIB: Column = column("CPUs s/GiB", |row| {
+    Cell::of(own(row, stats::cpus_busy_per_gib), Unit::Seconds)
+});
 const CPU_PER_GIB_SPAN: Column = column("CPU s/GiB min-max", |row| match row.subject.is_direct {
     true => Cell::Missing,
     false => row.span(stats::cpu_per_gib, Unit::Seconds),
@@ -113,6 +117,7 @@ fn own(row: &Row<'_>, stat: crate::stats::Stat) -> Option<f64> {
 }
 
 const GIB_MEANS: &str = "A GiB is 2^30 bytes of payload that crossed and were right: of a round trip, and of a transfer there and back, each byte counts twice, once in either direction. Framing of TCP and what was sent again are in none of it.";
+const CPUS_BUSY_MEANS: &str = "CPUs s/GiB: what the relay's CPUs did, for whomever, in ticks of 10 ms: its own CPU time, what the kernel did for its sockets outside of its process, and whatever else ran there.";
 const MEMORY_MEANS: &str = "MEM/conn = (resident memory at its peak in the phase - before the first connection) / connections established. It is the server's own: buffers of sockets and pipes are the kernel's and in none of it.";
 
 #[cfg(test)]

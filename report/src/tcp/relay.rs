@@ -2,8 +2,8 @@
 //! the origin without any relay.
 
 use super::{
-    CPU_PER_GIB, CPU_PER_GIB_SPAN, GIB_MEANS, LONGEST_STALL, MEMORY_MEANS, MEMORY_PER_CONNECTION,
-    THROUGHPUT, THROUGHPUT_SPAN, TRANSFERRED, own, stats,
+    CPU_PER_GIB, CPU_PER_GIB_SPAN, CPUS_BUSY_MEANS, CPUS_BUSY_PER_GIB, GIB_MEANS, LONGEST_STALL,
+    MEMORY_MEANS, MEMORY_PER_CONNECTION, THROUGHPUT, THROUGHPUT_SPAN, TRANSFERRED, own, stats,
 };
 use crate::row::{Cell, Row};
 use crate::table::{Column, Table};
@@ -80,6 +80,7 @@ fn round_trips() -> Table {
             false => row.span(formulas::server_cpu_per_message, Unit::Microseconds),
         }),
         CPU_PER_GIB,
+        CPUS_BUSY_PER_GIB,
         MARKS,
     ];
     Table {
@@ -97,6 +98,7 @@ fn round_trips() -> Table {
             GIB_MEANS,
             MEMORY_MEANS,
             "Syscalls/MiB: of the relay, counted in a pass of its own that is in no other figure.",
+            CPUS_BUSY_MEANS,
             "Min-max: the lowest and the highest of the rounds.",
             PERCENTILES,
             VERIFIED_MEANS,
@@ -123,6 +125,7 @@ fn transfers() -> Table {
         TRANSFERRED,
         THROUGHPUT_SPAN,
         CPU_PER_GIB_SPAN,
+        CPUS_BUSY_PER_GIB,
         MARKS,
     ];
     Table {
@@ -139,6 +142,7 @@ fn transfers() -> Table {
              transfer that was not over.",
             MEMORY_MEANS,
             "Syscalls/MiB: of the relay, counted in a pass of its own that is in no other figure.",
+            CPUS_BUSY_MEANS,
             "Min-max: the lowest and the highest of the rounds.",
             VERIFIED_MEANS,
         ],

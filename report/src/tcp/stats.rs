@@ -69,6 +69,13 @@ pub fn cpu_per_gib(trial: &TrialRecord, phase: Phase) -> Option<f64> {
     quotient(cpu(trial, phase)? * GIB, bytes(trial, phase)?)
 }
 
+/// Nanoseconds that the server's CPUs were busy, for whomever, for each GiB that crossed.
+#[must_use]
+pub fn cpus_busy_per_gib(trial: &TrialRecord, phase: Phase) -> Option<f64> {
+    let busy = metric(trial, phase, metric::SERVER_CPUS_BUSY)?;
+    quotient(busy * GIB, bytes(trial, phase)?)
+}
+
 /// The server's system calls for each MiB, of the pass in which they were counted.
 #[must_use]
 pub fn syscalls_per_mib(trial: &TrialRecord, phase: Phase) -> Option<f64> {

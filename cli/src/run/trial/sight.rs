@@ -6,6 +6,7 @@ use super::origin::Origin;
 use crate::observe::{LocalObserver, Observer};
 use crate::run::syscalls::Counter;
 use std::path::PathBuf;
+use wsbench_sampler::busy_ns;
 use wsbench_schema::{Edge, Phase, Sample, metric};
 
 /// Watches one server through its phases.
@@ -16,6 +17,8 @@ pub struct Sight {
     perf: Option<PathBuf>,
     pids: Vec<u32>,
     counter: Option<Counter>,
+    /// Of the server's CPUs, when the phase began.
+    busy_ns: u64,
 }
 
 /// Of a phase, when it is over.
@@ -37,6 +40,7 @@ impl Sight {
             perf,
             pids: Vec::new(),
             counter: None,
+            busy_ns: 0,
         }
     }
 
@@ -58,6 +62,7 @@ impl Sight {
         if let Some(origin) = origin {
             origin.begin()?;
         }
+        self.busy_ns = busy_ns(self.observer.server_cpus())?;
         Ok((self.observer.begin(phase)?, figures))
     }
 
@@ -69,11 +74,14 @@ impl Sight {
         let counter = self.counter.take();
         // All of them, whatever one of them says: nothing may be left running.
         let edge = self.observer.end(phase);
+        let busy = busy_ns(self.observer.server_cpus());
         let origin_cpu_ns = origin.map(Origin::end);
         let syscalls = counter.map(Counter::finish);
         let inside = self.inside.end(phase, &self.pids);
         let (end, samples) = edge?;
         let mut figures = inside?;
+        let busy_ns = busy?.saturating_sub(self.busy_ns);
+        figures.push((metric::SERVER_CPUS_BUSY, busy_ns));
         for (name, value) in [
             (metric::ORIGIN_CPU, origin_cpu_ns),
             (metric::SERVER_SYSCALLS, syscalls),
