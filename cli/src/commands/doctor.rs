@@ -134,7 +134,7 @@ fn demand(
         each_most: Some(processes::each_most(nofile_hard)),
         ..options.clone()
     };
-    let processes = options.processes(load.connections);
+    let processes = options.processes(load.connections, 1);
     for load in loads {
         if let Count::Fixed(_) = options.server_processes {
             processes.check_share(load.connections)?;

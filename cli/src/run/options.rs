@@ -84,9 +84,6 @@ pub struct Options {
     pub buffer_bytes: Option<u32>,
     /// Whether system calls are counted.
     pub syscalls: bool,
-    /// Files that a connection takes in a server process, at most. All subjects of a run
-    /// are as many processes. Not known before the run begins.
-    pub descriptors: u32,
     /// Whether servers that fail verification are measured.
     pub unverified: bool,
     /// Between readings of the series.
@@ -107,7 +104,6 @@ impl Options {
             nodelay: true,
             buffer_bytes: None,
             syscalls: false,
-            descriptors: 1,
             unverified: false,
             sample_interval,
         }
@@ -139,7 +135,6 @@ impl OptionArgs {
             nodelay: self.nodelay.unwrap_or(base.nodelay),
             buffer_bytes: self.buffer.or(base.buffer_bytes),
             syscalls: self.syscalls.unwrap_or(base.syscalls),
-            descriptors: base.descriptors,
             unverified: self.unverified || base.unverified,
             sample_interval: base.sample_interval,
         }
@@ -152,14 +147,14 @@ const PILOT_ABOVE: u32 = 50_000;
 const EACH_MOST: &str = "process_connections_count";
 const BUFFER: &str = "buffer_bytes";
 const SYSCALLS: &str = "syscalls";
-const DESCRIPTORS: &str = "descriptors_count";
 
 impl Options {
-    /// How many processes carry so many connections.
-    pub fn processes(&self, connections: u32) -> Processes {
+    /// How many processes carry so many connections, each of which takes so many files in
+    /// a server.
+    pub fn processes(&self, connections: u32, descriptors: u32) -> Processes {
         let each_most = self.each_most.unwrap_or(u32::MAX);
         let (client, server) = (self.client_processes, self.server_processes);
-        Processes::of(connections, client, server, each_most, self.descriptors)
+        Processes::of(connections, client, server, each_most, descriptors)
     }
 
     /// `--buffer` for the servers that know it.
@@ -193,9 +188,6 @@ impl Options {
         if self.syscalls {
             set(SYSCALLS, "true".into());
         }
-        if self.descriptors != 1 {
-            set(DESCRIPTORS, self.descriptors.to_string());
-        }
         set("unverified", self.unverified.to_string());
         set(
             "sample_interval_ms",
@@ -226,7 +218,6 @@ impl Options {
             nodelay: setting(plan, "nodelay")?,
             buffer_bytes: some_setting(plan, BUFFER)?,
             syscalls: some_setting(plan, SYSCALLS)?.unwrap_or(false),
-            descriptors: some_setting(plan, DESCRIPTORS)?.unwrap_or(1),
             unverified: setting(plan, "unverified")?,
             sample_interval: Duration::from_millis(setting(plan, "sample_interval_ms")?),
         })
@@ -266,7 +257,6 @@ mod tests {
             nodelay: false,
             buffer_bytes: Some(4096),
             syscalls: true,
-            descriptors: 6,
             unverified: true,
             ..Options::new(Duration::from_millis(250))
         };

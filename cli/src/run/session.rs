@@ -46,15 +46,16 @@ pub struct Around<'a> {
 fn refuse_what_cannot_be_held(
     loads: &[Load],
     options: &Options,
+    descriptors: u32,
     found: &doctor::Limits,
 ) -> anyhow::Result<()> {
     let Some(load) = loads.last() else {
         return Ok(());
     };
-    let processes = options.processes(load.connections);
-    processes.check(load.connections, options.descriptors, found.nofile_hard)?;
+    let processes = options.processes(load.connections, descriptors);
+    processes.check(load.connections, descriptors, found.nofile_hard)?;
     let demand = Demand::of(load, options.ports, processes);
-    let demand = demand.with_descriptors(options.descriptors);
+    let demand = demand.with_descriptors(descriptors);
     doctor::refuse(&doctor::limits(found, &demand), &demand)?;
     // Too little to share is better said now than once for every trial.
     for load in loads {
@@ -77,7 +78,9 @@ pub fn run(root: &Root, request: &Request, around: &Around<'_>) -> anyhow::Resul
     setup.hold(processes::each_most(found.nofile_hard));
     let chains = ramp::chains(&setup.plan.loads);
     for chain in &chains {
-        refuse_what_cannot_be_held(&setup.plan.loads[chain.clone()], &setup.options, &found)?;
+        let loads = &setup.plan.loads[chain.clone()];
+        let descriptors = *setup.descriptors().end();
+        refuse_what_cannot_be_held(loads, &setup.options, descriptors, &found)?;
     }
     let todo = todo(&setup, &chains);
     let estimate = estimate(root, &setup, &todo);
@@ -228,13 +231,20 @@ fn announce(setup: &Setup, chains: &[Range<usize>], todo: &[Planned], estimate: 
             plan.rounds
         ),
     ));
+    let descriptors = setup.descriptors();
     for chain in chains {
         let load = &plan.loads[chain.end - 1];
-        let processes = setup.options.processes(load.connections);
-        if processes.are_several() {
-            let connections = load.connections;
-            let connections = counted(connections.into(), "connection");
-            say(format_args!("{connections}: {processes} (client x server)"));
+        let of = |descriptors| setup.options.processes(load.connections, descriptors);
+        let (fewest, most) = (of(*descriptors.start()), of(*descriptors.end()));
+        if most.are_several() {
+            let connections = counted(load.connections.into(), "connection");
+            let some_have_more = match fewest == most {
+                true => String::new(),
+                false => format!(", of those that open more files {most}"),
+            };
+            say(format_args!(
+                "{connections}: {fewest}{some_have_more} (client x server)"
+            ));
         }
     }
     if !todo.is_empty() {

@@ -12,6 +12,7 @@ use crate::subject::{Catalog, Subject};
 use anyhow::{Context as _, bail};
 use std::collections::BTreeMap;
 use std::fs;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 use wsbench_schema::{Examination, Load, Machine, RunPlan, SCHEMA_VERSION, Suite};
@@ -138,9 +139,14 @@ impl Setup {
     /// here. A resumed run keeps the number that it began with.
     pub fn hold(&mut self, each_most: u32) {
         self.options.each_most.get_or_insert(each_most);
-        let descriptors = self.subjects.iter().map(|subject| subject.descriptors);
-        self.options.descriptors = descriptors.max().unwrap_or(1);
         self.plan.settings.extend(self.options.settings());
+    }
+
+    /// Files that a connection takes in a server process at most: of the subject that
+    /// needs fewest, and of the one that needs most.
+    pub fn descriptors(&self) -> RangeInclusive<u32> {
+        let each = || self.subjects.iter().map(|subject| subject.descriptors);
+        each().min().unwrap_or(1)..=each().max().unwrap_or(1)
     }
 
     /// Makes the run's folder and writes its plan, so that a folder that cannot
@@ -343,13 +349,13 @@ mod tests {
         let project = project();
         let mut first = Setup::new(&project.root, &request()).unwrap();
         first.hold(30);
-        let counts = first.options.processes(100);
+        let counts = first.options.processes(100, 1);
         assert_eq!((counts.client, counts.server), (4, 4));
         first.save().unwrap();
         let mut again = Setup::new(&project.root, &resumed()).unwrap();
         // Where it is resumed, a process may open more files than where it began.
         again.hold(1_000);
-        assert_eq!(again.options.processes(100), counts);
+        assert_eq!(again.options.processes(100, 1), counts);
         assert_eq!(again.plan, first.plan);
         let mut other = resumed();
         other.options.client_processes = Some(Count::Fixed(5));

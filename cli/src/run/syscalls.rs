@@ -129,10 +129,17 @@ impl Drop for Counter {
     }
 }
 
+/// What stands in the place of the count if no thread of the process ran at all: such
+/// an event waits for no counter of the hardware.
+const NOBODY_RAN: &str = "<not counted>";
+
 /// `29,,raw_syscalls:sys_enter,...`, behind comments.
 fn parse(text: &str) -> Option<u64> {
     let mut counts = text.lines().filter(|line| line.contains(EVENT));
-    counts.next()?.split(',').next()?.parse().ok()
+    match counts.next()?.split(',').next()? {
+        NOBODY_RAN => Some(0),
+        count => count.parse().ok(),
+    }
 }
 
 #[cfg(test)]
@@ -140,13 +147,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_perf_writes_is_read_and_what_it_could_not_count_is_no_zero() {
+    fn what_perf_writes_is_read_and_what_it_cannot_count_is_no_zero() {
         let text = "# started on Mon Nov 30\n\n29,,raw_syscalls:sys_enter,100,100.00,,\n";
         assert_eq!(parse(text), Some(29));
-        assert_eq!(
-            parse("<not counted>,,raw_syscalls:sys_enter,0,0.00,,\n"),
-            None
-        );
+        let idle = "<not counted>,,raw_syscalls:sys_enter,0,100.00,,\n";
+        assert_eq!(parse(idle), Some(0));
+        let unable = "<not supported>,,raw_syscalls:sys_enter,0,100.00,,\n";
+        assert_eq!(parse(unable), None);
         assert_eq!(parse(""), None);
     }
 

@@ -314,7 +314,8 @@ fn measure(bench: &Bench<'_>, job: &Job<'_>, steps: &mut Steps) -> Result<(), St
     interruptible(bench)?;
     let stage = "start";
     let connections = job.largest().connections;
-    let processes = bench.options.processes(connections);
+    let descriptors = job.subject.descriptors;
+    let processes = bench.options.processes(connections, descriptors);
     let processes = match connections > bench.options.pilot_above {
         true => fitting(bench, job, processes)?,
         false => processes,
@@ -356,7 +357,7 @@ fn fitting(bench: &Bench<'_>, job: &Job<'_>, wanted: Processes) -> Result<Proces
         processes.server = processes.server.max(least);
     }
     let demand = Demand::of(job.largest(), bench.options.ports, processes);
-    let demand = demand.with_descriptors(bench.options.descriptors);
+    let demand = demand.with_descriptors(job.subject.descriptors);
     let peak = footprint.peak(&demand);
     let memory = bench.machine.memory_bytes;
     note(format_args!(

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use wsbench_schema::{BulkLoad, EchoLoad, Load, Phase, RateLoad, metric};
 
 /// Echoes of the pass at most, but one for each in flight.
-const ECHOES: u64 = 20_000;
+const ECHOES: u64 = 10_000;
 /// Bytes of all its transfers, or one piece of each.
 const BYTES: u64 = 256 << 20;
 /// Of its open loop.
@@ -93,7 +93,7 @@ mod tests {
         let small = few(&load);
         small.validate().unwrap();
         let echo = small.echo.unwrap();
-        assert_eq!((echo.echoes, echo.warmup_echoes), (20_000, 0));
+        assert_eq!((echo.echoes, echo.warmup_echoes), (10_000, 0));
         assert_eq!((small.connections, small.payload_bytes), (1_000, 65_536));
         load.echo = None;
         load.bulk = Some(BulkLoad {
