@@ -30,8 +30,31 @@ pub struct Method {
     pub name: &'static str,
     /// What it does, in a line.
     pub about: &'static str,
+    /// What files it opens for connections.
+    pub files: Files,
     /// Relays until the process ends; what it returns is why it could not.
     pub run: fn(&'static Relay) -> io::Result<()>,
+}
+
+/// What files a method opens for connections.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Files {
+    /// Two sockets each.
+    Sockets,
+    /// Two sockets each, and a pipe each way as long as the connection.
+    SocketsAndPipes,
+    /// Two sockets each, and pipes or files of a pool while there are bytes in them.
+    SocketsAndPool,
+}
+
+impl Files {
+    /// How many a connection has by itself.
+    pub fn of_connection(self) -> usize {
+        match self {
+            Self::Sockets | Self::SocketsAndPool => 2,
+            Self::SocketsAndPipes => 6,
+        }
+    }
 }
 
 pub const METHODS: &[Method] = &[

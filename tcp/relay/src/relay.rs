@@ -12,6 +12,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, ipproto, sock
 use wsbench_server_kit::listen_on;
 
 use crate::accept::Seats;
+use crate::method::Files;
 use crate::options::Options;
 
 /// Files that no connection takes: standard streams, listeners and epolls have room in it.
@@ -29,10 +30,37 @@ pub struct Relay {
     /// Files that pools of pipes and the like may hold open in all.
     pub pool_files: usize,
     /// How many connections there may be.
+    pub connections: usize,
+    /// A seat for each of these, of the methods that accept on threads.
     pub seats: Seats,
-    /// Files for connections in all.
-    connection_files: usize,
     upstreams: Vec<SocketAddr>,
+}
+
+/// Files for connections and pools, of all that a process may open.
+fn files(limit: usize, listeners: usize) -> usize {
+    limit.saturating_sub(SPARE_FILES + listeners)
+}
+
+/// What these files are for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Room {
+    pool_files: usize,
+    connections: usize,
+}
+
+impl Room {
+    /// A quarter is for pools, if there are any, which have to do with what they get. The
+    /// rest is for connections: those without a seat wait to be accepted.
+    fn of(method: Files, files: usize) -> Self {
+        let pool_files = match method {
+            Files::SocketsAndPool => files / 4,
+            Files::Sockets | Files::SocketsAndPipes => 0,
+        };
+        Self {
+            pool_files,
+            connections: ((files - pool_files) / method.of_connection()).max(1),
+        }
+    }
 }
 
 impl Relay {
@@ -45,21 +73,17 @@ impl Relay {
             set_tcp_nodelay(&listener, options.nodelay)?;
             listeners.push(listener);
         }
-        let files = open_files
-            .and_then(|files| usize::try_from(files).ok())
-            .unwrap_or(1 << 20)
-            .saturating_sub(SPARE_FILES + listeners.len());
-        // A quarter is for pools, which have to do with what they get; the rest is for
-        // connections, of two sockets each: those without a seat wait to be accepted.
-        let pool_files = files / 4;
+        let limit = open_files.and_then(|files| usize::try_from(files).ok());
+        let files = files(limit.unwrap_or(1 << 20), listeners.len());
+        let room = Room::of(options.method.files, files);
         Ok(Self {
             listeners,
             nodelay: options.nodelay,
             threads: options.threads()?,
             buffer_bytes: options.buffer_bytes(),
-            pool_files,
-            seats: Seats::new(((files - pool_files) / 2).max(1)),
-            connection_files: files - pool_files,
+            pool_files: room.pool_files,
+            connections: room.connections,
+            seats: Seats::new(room.connections),
             upstreams: options.upstream.0.clone(),
         })
     }
@@ -67,11 +91,6 @@ impl Relay {
     /// Where connections to the listener number `port` lead.
     pub fn upstream(&self, port: usize) -> SocketAddr {
         self.upstreams[port % self.upstreams.len()]
-    }
-
-    /// How many connections there may be, where each takes `files`.
-    pub fn connections(&self, files: usize) -> usize {
-        (self.connection_files / files).max(1)
     }
 
     /// Begins to connect. The socket does not block: it is connected once it can be
@@ -108,4 +127,48 @@ pub fn reset(socket: impl AsFd) {
     // Refused only for what is no socket.
     let _ = set_socket_linger(socket.as_fd(), Some(Duration::ZERO));
     drop(socket);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::method::METHODS;
+
+    /// Files that the manifest says a connection of that method takes.
+    fn descriptors(method: &str) -> usize {
+        let entry = format!("{{ name = \"{method}\"");
+        let manifest = include_str!("../Cargo.toml");
+        let is_its = |line: &&str| line.trim_start().starts_with(&entry);
+        let line = manifest.lines().find(is_its).unwrap();
+        let own = line.split("descriptors = ").nth(1);
+        own.map_or(2, |rest| {
+            rest.trim_end_matches([' ', '}', ',']).parse().unwrap()
+        })
+    }
+
+    #[test]
+    fn there_are_seats_for_as_many_connections_as_the_manifest_promises() {
+        // The harness puts as many on a process as have these files within its limit,
+        // but for those that any process has beside.
+        const BESIDE: usize = 200;
+        const PORTS: usize = 10;
+        for limit in [1024, 20_000, 1 << 20] {
+            for method in METHODS {
+                let promised = (limit - BESIDE) / descriptors(method.name);
+                let room = Room::of(method.files, files(limit, PORTS));
+                let opened = room.connections * method.files.of_connection() + room.pool_files;
+                let fits = opened + SPARE_FILES + PORTS <= limit;
+                assert!(
+                    room.connections >= promised && fits,
+                    "{} of {limit}: {room:?}",
+                    method.name
+                );
+            }
+        }
+        // Two processes with 20,000 files each hold 5,000 connections with both pipes.
+        let room = Room::of(Files::SocketsAndPipes, files(20_000, PORTS));
+        assert!(room.connections >= 2500, "{room:?}");
+        // With no room at all there is a seat: an accept that fails says why.
+        assert_eq!(Room::of(Files::Sockets, files(100, PORTS)).connections, 1);
+    }
 }

@@ -14,9 +14,6 @@ use crate::relay::{Relay, reset};
 
 /// How a method copies between two streams of tokio.
 pub trait Copy: Send + Sync + 'static {
-    /// Files that a connection takes in all.
-    const FILES: usize = 2;
-
     /// Copies both ways until both directions ended, passes each end of a stream on as
     /// it comes, and after an error resets both: see [`close`].
     fn copy(&self, client: TcpStream, upstream: TcpStream) -> impl Future<Output = ()> + Send;
@@ -34,7 +31,7 @@ pub fn close<T>(copied: &io::Result<T>, client: TcpStream, upstream: TcpStream) 
 pub fn run<C: Copy>(relay: &'static Relay, copy: C) -> io::Result<()> {
     let runtime = runtime(relay.threads)?;
     let _in_runtime = runtime.enter();
-    let seats = Arc::new(Semaphore::new(relay.connections(C::FILES)));
+    let seats = Arc::new(Semaphore::new(relay.connections));
     let copy = Arc::new(copy);
     let mut acceptors = Vec::new();
     for (port, listener) in relay.listeners.iter().enumerate() {

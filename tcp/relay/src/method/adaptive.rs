@@ -8,12 +8,13 @@ use rustix::io::Errno;
 
 use crate::epoll::spliced::{Spliced, Store};
 use crate::epoll::{self, Mover, Read, Written};
-use crate::method::Method;
+use crate::method::{Files, Method};
 use crate::relay::Relay;
 
 pub const METHOD: Method = Method {
     name: "adaptive",
     about: "recv and send, moving to splice through a 1 MiB pipe for streams, on epoll",
+    files: Files::SocketsAndPool,
     run,
 };
 

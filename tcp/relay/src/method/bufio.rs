@@ -6,13 +6,14 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, BufWriter};
 use tokio::net::TcpStream;
 use tokio::net::tcp::{ReadHalf, WriteHalf};
 
-use crate::method::Method;
+use crate::method::{Files, Method};
 use crate::relay::Relay;
 use crate::tasks::{self, Copy, close};
 
 pub const METHOD: Method = Method {
     name: "bufio",
     about: "tokio's BufReader and BufWriter",
+    files: Files::Sockets,
     run,
 };
 

@@ -6,13 +6,14 @@ use std::io;
 use tokio::io::copy_bidirectional_with_sizes;
 use tokio::net::TcpStream;
 
-use crate::method::Method;
+use crate::method::{Files, Method};
 use crate::relay::Relay;
 use crate::tasks::{self, Copy, close};
 
 pub const METHOD: Method = Method {
     name: "io_copy",
     about: "tokio::io::copy_bidirectional",
+    files: Files::Sockets,
     run,
 };
 

@@ -12,13 +12,14 @@ use tokio::net::TcpStream;
 use tokio::net::tcp::{ReadHalf, WriteHalf};
 
 use crate::buffers::Buffers;
-use crate::method::Method;
+use crate::method::{Files, Method};
 use crate::relay::Relay;
 use crate::tasks::{self, Copy, close};
 
 pub const METHOD: Method = Method {
     name: "io_copy_buffer",
     about: "a loop of read and write_all on tokio, with a pooled buffer",
+    files: Files::Sockets,
     run,
 };
 

@@ -9,12 +9,13 @@ use rustix::net::{SocketFlags, connect_unspec};
 use wsbench_server_kit::complain;
 
 use crate::accept::{Client, Seat, accept_on_threads};
-use crate::method::Method;
+use crate::method::{Files, Method};
 use crate::relay::{Relay, reset};
 
 pub const METHOD: Method = Method {
     name: "io_copy_direct",
     about: "std::io::copy on blocking sockets, a thread a direction",
+    files: Files::Sockets,
     run,
 };
 

@@ -8,13 +8,14 @@ use tokio::io::{DuplexStream, copy_bidirectional_with_sizes, duplex};
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
 
-use crate::method::Method;
+use crate::method::{Files, Method};
 use crate::relay::{Relay, reset};
 use crate::tasks::{self, Copy};
 
 pub const METHOD: Method = Method {
     name: "io_pipe",
     about: "tokio::io::duplex, a pipe in memory between two tasks",
+    files: Files::Sockets,
     run,
 };
 

@@ -12,7 +12,7 @@ use io_uring::{cqueue, opcode};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};
 
-use crate::method::Method;
+use crate::method::{Files, Method};
 use crate::relay::Relay;
 use crate::rings::{self, Mover, Progress, Queue, Way, outcome};
 
@@ -21,6 +21,7 @@ use buffers::{BufferId, Buffers, GROUP};
 pub const METHOD: Method = Method {
     name: "io_uring",
     about: "io_uring: recv into provided buffers, send",
+    files: Files::Sockets,
     run: rings::run::<Copy>,
 };
 

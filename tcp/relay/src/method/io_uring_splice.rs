@@ -14,13 +14,14 @@ use rustix::io::Errno;
 use rustix::net::SendFlags;
 use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_setpipe_size, pipe_with};
 
-use crate::method::Method;
+use crate::method::{Files, Method};
 use crate::relay::Relay;
 use crate::rings::{self, Mover, Progress, Queue, Way, outcome};
 
 pub const METHOD: Method = Method {
     name: "io_uring_splice",
     about: "io_uring: splice through a pooled pipe",
+    files: Files::SocketsAndPool,
     run: rings::run::<Splice>,
 };
 

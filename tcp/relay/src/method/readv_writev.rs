@@ -9,12 +9,13 @@ use std::os::fd::BorrowedFd;
 use rustix::io::{Errno, readv, writev};
 
 use crate::epoll::{self, Mover, Read, Written};
-use crate::method::Method;
+use crate::method::{Files, Method};
 use crate::relay::Relay;
 
 pub const METHOD: Method = Method {
     name: "readv_writev",
     about: "readv and writev with a chain of short buffers, on epoll",
+    files: Files::Sockets,
     run,
 };
 

@@ -6,13 +6,15 @@ use std::io;
 use realm_io::bidi_zero_copy;
 use tokio::net::TcpStream;
 
-use crate::method::Method;
+use crate::method::{Files, Method};
 use crate::relay::Relay;
 use crate::tasks::{self, Copy, close};
 
 pub const METHOD: Method = Method {
     name: "realm_io",
     about: "realm_io::bidi_zero_copy",
+    // It opens both pipes at once and keeps them as long as the connection.
+    files: Files::SocketsAndPipes,
     run,
 };
 
@@ -23,9 +25,6 @@ fn run(relay: &'static Relay) -> io::Result<()> {
 struct RealmIo;
 
 impl Copy for RealmIo {
-    /// It opens both pipes at once and keeps them as long as the connection.
-    const FILES: usize = 6;
-
     async fn copy(&self, mut client: TcpStream, mut upstream: TcpStream) {
         let copied = bidi_zero_copy(&mut client, &mut upstream).await;
         close(&copied, client, upstream);

@@ -14,13 +14,14 @@ use rustix::io::{Errno, pwrite};
 use crate::epoll::buffered::{Buffered, Bytes};
 use crate::epoll::pool::Pool;
 use crate::epoll::{self, Mover, Read, Written};
-use crate::method::Method;
 use crate::method::unix_syscall::RecvSend;
+use crate::method::{Files, Method};
 use crate::relay::Relay;
 
 pub const METHOD: Method = Method {
     name: "sendfile",
     about: "recv, pwrite to a pooled memfd and sendfile from it, on epoll",
+    files: Files::SocketsAndPool,
     run,
 };
 

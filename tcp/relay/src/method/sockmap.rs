@@ -29,7 +29,7 @@ use rustix::io::Errno;
 use rustix::net::sockopt::socket_cookie;
 use rustix::net::{Shutdown, shutdown};
 
-use crate::method::Method;
+use crate::method::{Files, Method};
 use crate::relay::Relay;
 use crate::watch::{self, Next, Watcher};
 
@@ -40,6 +40,7 @@ use program::Maps;
 pub const METHOD: Method = Method {
     name: "sockmap",
     about: "BPF sockmap: the kernel redirects, no bytes in user space",
+    files: Files::Sockets,
     run,
 };
 

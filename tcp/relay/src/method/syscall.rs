@@ -7,12 +7,13 @@ use rustix::io::Errno;
 
 use crate::epoll;
 use crate::epoll::buffered::{Buffered, Calls};
-use crate::method::Method;
+use crate::method::{Files, Method};
 use crate::relay::Relay;
 
 pub const METHOD: Method = Method {
     name: "syscall",
     about: "read and write of the C library, on epoll",
+    files: Files::Sockets,
     run,
 };
 

@@ -5,13 +5,15 @@ use std::io;
 use tokio::net::TcpStream;
 use tokio_splice::zero_copy_bidirectional;
 
-use crate::method::Method;
+use crate::method::{Files, Method};
 use crate::relay::Relay;
 use crate::tasks::{self, Copy, close};
 
 pub const METHOD: Method = Method {
     name: "tokio_splice",
     about: "tokio_splice::zero_copy_bidirectional",
+    // It opens both pipes at once and keeps them as long as the connection.
+    files: Files::SocketsAndPipes,
     run,
 };
 
@@ -22,9 +24,6 @@ fn run(relay: &'static Relay) -> io::Result<()> {
 struct TokioSplice;
 
 impl Copy for TokioSplice {
-    /// It opens both pipes at once and keeps them as long as the connection.
-    const FILES: usize = 6;
-
     async fn copy(&self, mut client: TcpStream, mut upstream: TcpStream) {
         let copied = zero_copy_bidirectional(&mut client, &mut upstream).await;
         close(&copied, client, upstream);

@@ -9,12 +9,13 @@ use rustix::net::{RecvFlags, SendFlags, recv, send};
 
 use crate::epoll;
 use crate::epoll::buffered::{Buffered, Calls};
-use crate::method::Method;
+use crate::method::{Files, Method};
 use crate::relay::Relay;
 
 pub const METHOD: Method = Method {
     name: "unix_syscall",
     about: "recv and send by rustix, on epoll",
+    files: Files::Sockets,
     run,
 };
 

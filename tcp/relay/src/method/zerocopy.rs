@@ -17,7 +17,7 @@ use rustix::io::Errno;
 use rustix::net::sockopt::socket_error;
 use rustix::net::{RecvFlags, SendFlags, Shutdown, recv, send, shutdown};
 
-use crate::method::Method;
+use crate::method::{Files, Method};
 use crate::relay::Relay;
 use crate::watch::{self, Next, Sockets, Watcher};
 
@@ -26,6 +26,7 @@ use buffer::{Buffer, Pool};
 pub const METHOD: Method = Method {
     name: "zerocopy",
     about: "recv, and send with MSG_ZEROCOPY from 10 KiB on, on epoll",
+    files: Files::Sockets,
     run,
 };
 
