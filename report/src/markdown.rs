@@ -83,7 +83,7 @@ fn verification(out: &mut String, report: &Report) {
     if items.is_empty() {
         return line(out, "No server was examined.");
     }
-    line(out, verification::ABOUT);
+    line(out, &verification::about(report.suite()));
     line(out, "");
     for item in items {
         line(out, &format!("- {}", text::markdown(&item.title)));

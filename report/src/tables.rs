@@ -140,7 +140,7 @@ MEM Min, Avg and Max are of the readings and of both edges.";
 pub(crate) const PERCENTILES: &str = "TP99 is the latency that 99 % of the samples do not exceed, to three significant digits; `-` where \
 the samples are too few to have one beyond it (1,000 are needed for TP99.9).";
 
-pub(crate) const VERIFIED_MEANS: &str = "Verified: cases of the protocol examination that it passed, of those that it was asked; the failing ones are \
+pub(crate) const VERIFIED_MEANS: &str = "Verified: cases of its suite's examination that it passed, of those that it was asked; the failing ones are \
 named under Verification in the report. `-`: not examined.";
 
 fn by_tps(row: &Row<'_>) -> Option<f64> {

@@ -3,11 +3,34 @@
 
 use crate::text::shortened;
 use std::collections::BTreeMap;
-use wsbench_schema::{Examination, Finding, Level};
+use wsbench_schema::{Examination, Finding, Level, Suite};
 
-/// What stands above the section's list.
-pub const ABOUT: &str = "Each server was asked once, before its first trial, on a process of its own. must: what an echo needs; who fails it \
-is not timed, or marked. should: what RFC 6455 requires beyond that. note: worth knowing.";
+/// What stands above the section's list: who was asked, and what the levels mean.
+pub fn about(suite: Suite) -> String {
+    let (who, must, should) = match suite {
+        Suite::Websocket => (
+            "server",
+            "what an echo needs",
+            "what RFC 6455 requires beyond that",
+        ),
+        Suite::Relay => (
+            "relay",
+            "bytes whole and in order, ends behind them, a stalled connection that harms nobody",
+            "what relays in wide use differ in: a reset passed on as a reset, an end that no byte \
+             came before, nothing kept for later",
+        ),
+        Suite::Transfer => (
+            "server",
+            "every byte back, whole and in order, and a stalled connection that harms nobody",
+            "the end of a connection that carried nothing, slow reads when all has ended, nothing \
+             kept for later",
+        ),
+    };
+    format!(
+        "Each {who} was asked once, before its first trial, on a process of its own. must: {must}; \
+         who fails it is not timed, or marked. should: {should}. note: worth knowing."
+    )
+}
 
 /// Longer texts of a case are in the file of the examination.
 const LONGEST: usize = 200;
@@ -110,6 +133,20 @@ mod tests {
                 "omitted: close (no code, invalid code)",
             ]
         );
+    }
+
+    #[test]
+    fn the_levels_are_those_of_the_suite() {
+        let of_websocket = about(Suite::Websocket);
+        assert!(
+            of_websocket.contains("what RFC 6455 requires"),
+            "{of_websocket}"
+        );
+        for suite in [Suite::Relay, Suite::Transfer] {
+            let about = about(suite);
+            assert!(!about.contains("RFC 6455"), "{about}");
+            assert!(about.contains("whole and in order"), "{about}");
+        }
     }
 
     #[test]

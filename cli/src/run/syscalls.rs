@@ -160,7 +160,7 @@ mod tests {
     #[test]
     fn calls_between_attaching_and_finishing_are_counted() {
         if let Err(reason) = check() {
-            eprintln!("stands aside: {reason:#}");
+            crate::progress::note(format_args!("stands aside: {reason:#}"));
             return;
         }
         let folder = tempfile::tempdir().unwrap();
