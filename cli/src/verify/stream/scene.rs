@@ -4,7 +4,9 @@
 use super::flow::{End, Flow, Patience, Scatter, is_reset};
 use super::resources::{Held, Resources};
 use super::tape::{Content, Tape};
-use super::upstream::{NARROW_BUFFER_BYTES, NARROW_SEGMENT_BYTES, Role, Upstream};
+use super::upstream::{
+    NARROW_BUFFER_BYTES, NARROW_SEGMENT_BYTES, NARROW_SEND_BYTES, Role, Upstream,
+};
 use crate::verify::case::{Outcome, Wrong};
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io::{self, Read as _, Write as _};
@@ -264,7 +266,7 @@ fn connected(address: SocketAddr, role: Role, most: Duration) -> io::Result<TcpS
     let domain = Domain::for_address(address);
     let socket = Socket::new(domain, Type::STREAM, Some(Protocol::TCP))?;
     if role == Role::Narrow {
-        socket.set_send_buffer_size(NARROW_BUFFER_BYTES)?;
+        socket.set_send_buffer_size(NARROW_SEND_BYTES)?;
         socket.set_recv_buffer_size(NARROW_BUFFER_BYTES)?;
         socket.set_tcp_mss(NARROW_SEGMENT_BYTES)?;
     }

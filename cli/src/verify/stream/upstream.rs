@@ -39,8 +39,12 @@ impl Role {
 
 /// Connections that wait to be accepted, at most.
 const BACKLOG: i32 = 4096;
-/// The kernel doubles it.
+/// Of who reads. The kernel doubles it.
 pub const NARROW_BUFFER_BYTES: usize = 32 << 10;
+/// Of who writes: no more than any system allows, and not less. The kernel of a relay that
+/// does not read answers the last segments of a full buffer after 40 ms, so that a short
+/// one fills the window of the relay's socket in many such steps.
+pub const NARROW_SEND_BYTES: usize = 192 << 10;
 /// As on Ethernet; the loopback's are 64 KiB, of which the kernel keeps room for many.
 pub const NARROW_SEGMENT_BYTES: u32 = 1448;
 /// For a connection that was given up.
@@ -92,7 +96,7 @@ impl Upstream {
         let slow = listening(at(Role::Slow)?, 0)?;
         let narrow = at(Role::Narrow)?;
         narrow.set_recv_buffer_size(NARROW_BUFFER_BYTES)?;
-        narrow.set_send_buffer_size(NARROW_BUFFER_BYTES)?;
+        narrow.set_send_buffer_size(NARROW_SEND_BYTES)?;
         narrow.set_tcp_mss(NARROW_SEGMENT_BYTES)?;
         let upstream = Self {
             ports,
