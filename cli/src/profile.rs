@@ -748,6 +748,25 @@ mod tests {
         );
     }
 
+    #[test]
+    fn the_profiles_of_the_tcp_suites_are_theirs_and_ask_for_what_can_be_done() {
+        for (name, suite) in [
+            ("relay", Suite::Relay),
+            ("relay-full", Suite::Relay),
+            ("transfer", Suite::Transfer),
+            ("transfer-full", Suite::Transfer),
+        ] {
+            let profile = shipped(name);
+            assert_eq!(profile.suite, suite, "{name}");
+            let loads = profile.loads();
+            assert!(!loads.is_empty(), "{name}");
+            for load in loads {
+                assert_eq!(load.transport, Transport::Stream, "{name}");
+                assert_eq!(load.validate(), Ok(()), "{name}");
+            }
+        }
+    }
+
     /// Measuring alone, without starting and stopping.
     #[test]
     fn seven_servers_fit_the_time_of_their_profile() {
