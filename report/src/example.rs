@@ -348,6 +348,7 @@ pub fn transferred(name: &str, round: u32, percent: u64) -> TrialRecord {
         bulk: Some(BulkLoad {
             bytes_per_connection: 2_000_000,
             direction: Direction::Both,
+            window_bytes: 0,
             slow_readers_percent: 0,
             slow_bytes_per_s: 0,
             duration_ms: None,

@@ -2,19 +2,33 @@
 
 use crate::SamplerError;
 use crate::procfs;
+use std::collections::BTreeMap;
 
 /// Cumulative counts of processes, from their start on. Take one at each end of a
 /// phase; what grew between them is of the phase.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Activity {
     /// Pages that were mapped without reading, by all threads there ever were.
-    pub minor_faults: u64,
+    minor_faults: u64,
     /// Pages that had to be read, by all threads there ever were.
+    major_faults: u64,
+    /// Of the threads that live now: how often each went to sleep, and was made to wait.
+    switches: BTreeMap<Thread, (u64, u64)>,
+}
+
+/// Process and thread.
+type Thread = (u32, u32);
+
+/// What was added between two readings.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Grown {
+    /// Pages that were mapped without reading.
+    pub minor_faults: u64,
+    /// Pages that had to be read.
     pub major_faults: u64,
-    /// Times that a thread went to sleep: of the threads that live now.
-    pub voluntary_switches: u64,
-    /// Times that a thread was made to wait: of the threads that live now.
-    pub involuntary_switches: u64,
+    /// How often a thread went to sleep, and how often one was made to wait. `None` if a
+    /// thread of the first reading has ended: it took its count with it.
+    pub switches: Option<(u64, u64)>,
 }
 
 impl Activity {
@@ -32,29 +46,33 @@ impl Activity {
                 all.major_faults += faults.major;
             }
             for thread in procfs::threads(*pid)? {
-                let switches = procfs::switches(*pid, thread, &mut buffer)?;
-                if let Some((voluntary, involuntary)) = switches {
-                    all.voluntary_switches += voluntary;
-                    all.involuntary_switches += involuntary;
+                if let Some(switches) = procfs::switches(*pid, thread, &mut buffer)? {
+                    all.switches.insert((*pid, thread), switches);
                 }
             }
         }
         Ok(all)
     }
 
-    /// What was added since an earlier reading. Threads that have ended since took
-    /// their switches with them.
+    /// What was added since an earlier reading.
     #[must_use]
-    pub fn since(&self, earlier: &Self) -> Self {
-        Self {
+    pub fn since(&self, earlier: &Self) -> Grown {
+        let all_live = earlier
+            .switches
+            .keys()
+            .all(|id| self.switches.contains_key(id));
+        let grown = self.switches.iter().map(|(id, now)| {
+            let before = earlier.switches.get(id).copied().unwrap_or_default();
+            (
+                now.0.saturating_sub(before.0),
+                now.1.saturating_sub(before.1),
+            )
+        });
+        let sum = grown.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+        Grown {
             minor_faults: self.minor_faults.saturating_sub(earlier.minor_faults),
             major_faults: self.major_faults.saturating_sub(earlier.major_faults),
-            voluntary_switches: self
-                .voluntary_switches
-                .saturating_sub(earlier.voluntary_switches),
-            involuntary_switches: self
-                .involuntary_switches
-                .saturating_sub(earlier.involuntary_switches),
+            switches: all_live.then_some(sum),
         }
     }
 }

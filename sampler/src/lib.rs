@@ -22,7 +22,7 @@ mod series;
 mod stacks;
 mod tree;
 
-pub use activity::Activity;
+pub use activity::{Activity, Grown};
 pub use busy::busy_ns;
 pub use clock::own_cpu_ns;
 pub use error::SamplerError;

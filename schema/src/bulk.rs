@@ -42,6 +42,10 @@ pub struct BulkLoad {
     pub bytes_per_connection: u64,
     /// Where they go.
     pub direction: Direction,
+    /// Bytes of a connection that were sent and have not come back, at most, in direction
+    /// `both`; 0 is no bound but the kernel's.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub window_bytes: u64,
     /// Of a hundred connections, how many read slowly; which ones is the same for
     /// all subjects.
     pub slow_readers_percent: u32,
@@ -51,6 +55,11 @@ pub struct BulkLoad {
     pub duration_ms: Option<u64>,
     /// A transfer of which nothing has come for this long is lost.
     pub timeout_ms: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
+fn is_zero(bytes: &u64) -> bool {
+    *bytes == 0
 }
 
 impl BulkLoad {
@@ -75,7 +84,8 @@ impl BulkLoad {
         let refused = [
             (
                 load.transport != Transport::Stream,
-                "bulk transfers need plain TCP (transport stream)".to_owned(),
+                "bulk transfers need plain TCP (of a profile: suite = \"relay\" or \"transfer\")"
+                    .to_owned(),
             ),
             (
                 load.echo.is_some() || load.rate.is_some(),
@@ -109,6 +119,18 @@ impl BulkLoad {
                      (use a larger payload)",
                     Self::PIECES_MAX
                 ),
+            ),
+            (
+                (1..piece).contains(&self.window_bytes),
+                format!(
+                    "bulk window is {} bytes; it must hold a payload ({piece})",
+                    self.window_bytes
+                ),
+            ),
+            (
+                self.window_bytes > 0 && self.direction != Direction::Both,
+                "a bulk window is of what comes back, which is nothing but in direction both"
+                    .into(),
             ),
             (
                 percent > 100,
@@ -147,6 +169,7 @@ mod tests {
         let bulk = BulkLoad {
             bytes_per_connection: 1 << 20,
             direction: Direction::Both,
+            window_bytes: 0,
             slow_readers_percent: 0,
             slow_bytes_per_s: 0,
             duration_ms: None,

@@ -96,6 +96,9 @@ pub struct LoadArgs {
     /// Where they go: both (there and back again), up or down [default: the profile's]
     #[arg(long, value_name = "DIRECTION", value_parser = direction, help_heading = BULK)]
     pub bulk_direction: Option<Direction>,
+    /// Bytes of a connection that were sent and have not come back, at most; 0: no bound [default: the profile's]
+    #[arg(long, value_name = "BYTES", help_heading = BULK)]
+    pub bulk_window: Option<u64>,
     /// Of a hundred connections, how many read slowly [default: the profile's]
     #[arg(long, value_name = "PERCENT", help_heading = BULK)]
     pub slow_readers: Option<u32>,
@@ -201,6 +204,7 @@ impl LoadArgs {
     fn override_bulk(&self, bulk: &mut BulkLoad) {
         set(&mut bulk.bytes_per_connection, self.bulk_bytes);
         set(&mut bulk.direction, self.bulk_direction);
+        set(&mut bulk.window_bytes, self.bulk_window);
         set(&mut bulk.slow_readers_percent, self.slow_readers);
         set(&mut bulk.slow_bytes_per_s, self.slow_bytes_per_s);
         set(&mut bulk.timeout_ms, self.bulk_timeout.map(millis));
@@ -337,10 +341,11 @@ impl LoadArgs {
         ]
     }
 
-    fn bulk_flags(&self) -> [(&'static str, bool); 6] {
+    fn bulk_flags(&self) -> [(&'static str, bool); 7] {
         [
             ("--bulk-bytes", self.bulk_bytes.is_some()),
             ("--bulk-direction", self.bulk_direction.is_some()),
+            ("--bulk-window", self.bulk_window.is_some()),
             ("--slow-readers", self.slow_readers.is_some()),
             ("--slow-bytes-per-s", self.slow_bytes_per_s.is_some()),
             ("--bulk-duration", self.bulk_duration.is_some()),
@@ -473,7 +478,7 @@ mod tests {
     fn flags_for_transfers_change_those_of_the_profile_and_make_none() {
         let mut profile = Profile::client();
         let flags = args(
-            "-b 4 --echo=false --bulk-bytes 8 --bulk-direction down --slow-readers 5 \
+            "-b 4 --echo=false --bulk-bytes 8 --bulk-direction both --bulk-window 6 --slow-readers 5 \
              --slow-bytes-per-s 6 --bulk-duration 7s --bulk-timeout 9s",
         );
         assert_eq!(flags.loads(&profile).unwrap()[0].bulk, None);
@@ -485,6 +490,7 @@ mod tests {
         let of_profile = BulkLoad {
             bytes_per_connection: 1,
             direction: Direction::Both,
+            window_bytes: 0,
             slow_readers_percent: 0,
             slow_bytes_per_s: 0,
             duration_ms: None,
@@ -494,7 +500,8 @@ mod tests {
         profile.matrices[0].load.transport = wsbench_schema::Transport::Stream;
         let expected = BulkLoad {
             bytes_per_connection: 8,
-            direction: Direction::Down,
+            direction: Direction::Both,
+            window_bytes: 6,
             slow_readers_percent: 5,
             slow_bytes_per_s: 6,
             duration_ms: Some(7000),

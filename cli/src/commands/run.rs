@@ -11,7 +11,9 @@ use crate::run::resume;
 use crate::run::session::{self, Around};
 use crate::run::setup::Request;
 use crate::subject::Catalog;
+use anyhow::bail;
 use std::process::ExitCode;
+use wsbench_schema::{Direction, Load, Suite};
 
 /// Compares servers: builds, verifies, measures, reports.
 ///
@@ -67,6 +69,28 @@ pub struct Args {
     options: OptionArgs,
 }
 
+/// What can be said on the command line and means nothing to servers of the suite.
+fn refuse_what_the_suite_has_not(
+    profile: &Profile,
+    loads: &[Load],
+    options: &OptionArgs,
+) -> anyhow::Result<()> {
+    let suite = profile.suite;
+    if suite.is_websocket() && options.buffer.is_some() {
+        bail!("--buffer is for relays and transfer servers, which the suite `{suite}` has none of");
+    }
+    let one_way = |load: &Load| {
+        let bulk = load.bulk.as_ref();
+        bulk.is_some_and(|bulk| bulk.direction != Direction::Both)
+    };
+    if suite == Suite::Transfer && loads.iter().any(one_way) {
+        bail!(
+            "a transfer server sends back what it gets: the direction of its bulk loads must be both"
+        );
+    }
+    Ok(())
+}
+
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     if args.report_only {
         return report::run(report::Args::newest(args.prefix, args.suffix));
@@ -86,17 +110,23 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     for text in args.load.notes(Some(&profile))? {
         note(format_args!("note: {text}"));
     }
-    let loads_are_said =
-        args.ramp || args.profile.is_some() || loads != LoadArgs::default().loads(&profile)?;
+    // A script names the profile each time: to go on with one it must only be the same.
+    let profile_is_said = args.profile.is_some();
+    let loads_are_said = args.ramp || loads != LoadArgs::default().loads(&profile)?;
     if args.ramp {
         loads = ramp::steps(loads)?;
+        for load in &loads {
+            load.validate().map_err(anyhow::Error::msg)?;
+        }
     }
+    refuse_what_the_suite_has_not(&profile, &loads, &args.options)?;
     let request = Request {
         names,
         suite: profile.suite,
         profile: name.to_owned(),
         loads,
         loads_are_said,
+        profile_is_said,
         of_profile: Options::of_profile(&profile),
         profile_rounds: profile.rounds,
         rounds: args.rounds,

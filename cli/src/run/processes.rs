@@ -81,6 +81,13 @@ impl Processes {
             ("server", self.server, each_most / descriptors),
         ] {
             let each = connections.div_ceil(count.max(1));
+            if each_most == 0 {
+                bail!(
+                    "cannot hold {held}: one takes {descriptors} files in the server, more than a process may open \
+                     (lower `descriptors` in its manifest, or run: {})",
+                    files_remedy(u64::from(descriptors) + FILES_BESIDES)
+                );
+            }
             if each > each_most {
                 let least = connections.div_ceil(each_most.max(1));
                 let processes = counted(count.into(), &format!("{side} process"));

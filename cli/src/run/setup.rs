@@ -31,6 +31,8 @@ pub struct Request {
     /// Whether any flag says something about the load, so that a resumed run
     /// must agree with it.
     pub loads_are_said: bool,
+    /// Whether the profile is named, so that a resumed run must have the same.
+    pub profile_is_said: bool,
     /// Options that the profile decides where the user says nothing.
     pub of_profile: Options,
     /// Trials of each subject under each load, of the profile.
@@ -218,6 +220,15 @@ fn programs(saved: &RunPlan) -> impl Iterator<Item = (String, String)> {
     of_programs.map(|(name, value)| (name.clone(), value.clone()))
 }
 
+impl Request {
+    /// Whether nothing was said about the load that the plan of an interrupted run has
+    /// not: its loads are as they were, even if the profile's file has changed since.
+    fn may_keep(&self, plan: &RunPlan) -> bool {
+        let is_another = self.profile_is_said && self.profile != plan.profile;
+        !self.loads_are_said && !is_another
+    }
+}
+
 fn planned(
     request: &Request,
     options: &Options,
@@ -228,7 +239,7 @@ fn planned(
     let now = Utc::now();
     let saved = saved.as_ref().map(|(plan, _)| plan);
     let (profile, loads) = match saved {
-        Some(plan) if !request.loads_are_said => (&plan.profile, &plan.loads),
+        Some(plan) if request.may_keep(plan) => (&plan.profile, &plan.loads),
         _ => (&request.profile, &request.loads),
     };
     let rounds = request.rounds.or(saved.map(|plan| plan.rounds));
@@ -301,6 +312,7 @@ mod tests {
             profile: "default".into(),
             loads: vec![load()],
             loads_are_said: false,
+            profile_is_said: false,
             of_profile: Options::new(Duration::from_secs(1)),
             profile_rounds: 2,
             rounds: None,

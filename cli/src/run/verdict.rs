@@ -16,7 +16,8 @@ const CLOSINGS: [&str; 2] = ["closed", "reset"];
 /// Why a phase in which nothing succeeded makes the trial a failure.
 pub fn nothing_succeeded(phase: Phase, report: &PhaseReport) -> Option<String> {
     let count = |name: &str| report.metrics.get(name).copied().unwrap_or(0);
-    if count(metric::SUCCEEDED) > 0 {
+    // Transfers that the end of their time cut off have moved what they have moved.
+    if count(metric::SUCCEEDED) > 0 || count(metric::UNFINISHED) > 0 {
         return None;
     }
     if phase != Phase::Connect && count(metric::CONNECTIONS) == 0 {
@@ -183,6 +184,11 @@ pub fn short(record: &TrialRecord) -> String {
             speed => grouped(speed),
         };
         let failed = grouped(count(metric::FAILED).into());
+        if let (Phase::Bulk, Some(bulk)) = (phase, &record.load.bulk) {
+            let crossed = count(metric::VERIFIED_BYTES) * bulk.crossings();
+            let megabytes = grouped(u128::from(crossed) * 1000 / u128::from(elapsed.max(1)));
+            return format!("bulk {megabytes} MB/s  {failed} failed");
+        }
         format!("{phase} {speed} {}  {failed} failed", unit(phase))
     });
     shown.collect::<Vec<_>>().join("  ")

@@ -1,7 +1,7 @@
 //! `bench.toml`: how a subject in another language is built and run.
 
 use super::program;
-use super::{Kind, Subject, check_name};
+use super::{Kind, Subject, check_name, check_role};
 use crate::strict;
 use crate::verify::Omits;
 use anyhow::bail;
@@ -105,6 +105,9 @@ fn subjects(name: &str, folder: &Path, text: &str) -> Result<Vec<Subject>, Strin
         (Some(version), None) => strict::one_line("version", version),
         (None, Some(command)) => strict::command("version-command", command),
     }?;
+    if let Some(role) = &manifest.role {
+        check_role(role)?;
+    }
     for (key, value) in [("role", &manifest.role), ("about", &manifest.about)] {
         let mut value = value.iter();
         value.try_for_each(|value| strict::one_line(key, value))?;

@@ -16,6 +16,7 @@ pub use lock::Lock;
 pub use state::State;
 
 use crate::root::Root;
+use crate::strict;
 use crate::verify::Omits;
 use anyhow::bail;
 use sha2::{Digest as _, Sha256};
@@ -89,6 +90,9 @@ impl Subject {
     /// Role of the subject of the relay suite that is no relay but the upstream
     /// itself: what the client measures of it is the distance that a relay adds to.
     pub const DIRECT: &str = "direct";
+
+    /// Roles that a manifest may give.
+    pub const ROLES: [&str; 2] = [Self::DIRECT, Self::REFERENCE];
 
     /// Whether the client talks to the upstream itself.
     pub fn is_direct(&self) -> bool {
@@ -226,6 +230,23 @@ impl Subject {
             settings.insert("role".into(), role.clone());
         }
         settings
+    }
+}
+
+/// What a subject is for.
+///
+/// # Errors
+/// If it is none that anybody knows, with the nearest.
+pub fn check_role(role: &str) -> Result<(), String> {
+    match Subject::ROLES.contains(&role) {
+        true => Ok(()),
+        false => {
+            let meant = strict::suggestion(role, Subject::ROLES.into_iter());
+            Err(format!(
+                "unknown role `{role}`{meant} (valid: {})",
+                Subject::ROLES.join(", ")
+            ))
+        }
     }
 }
 

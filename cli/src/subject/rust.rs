@@ -1,6 +1,6 @@
 //! `[package.metadata.wsbench]` of a Rust subject's `Cargo.toml`.
 
-use super::{Kind, RustBuild, Subject, catalog::check_name};
+use super::{Kind, RustBuild, Subject, catalog::check_name, check_role};
 use crate::strict;
 use crate::verify::Omits;
 use serde::Deserialize;
@@ -131,6 +131,9 @@ fn subjects(name: &str, folder: &Path, text: &str) -> Result<Vec<Subject>, Strin
         value
             .iter()
             .try_for_each(|value| strict::one_line(key, value))?;
+    }
+    if let Some(role) = &manifest.role {
+        check_role(role)?;
     }
     strict::arguments("args", &manifest.args)?;
     for variant in &manifest.variants {

@@ -105,6 +105,7 @@ fn wsbench_turn(args: &Args, direction: Direction, server: &Server) -> Result<Tu
     let bulk = BulkLoad {
         bytes_per_connection: args.bytes,
         direction,
+        window_bytes: 0,
         slow_readers_percent: 0,
         slow_bytes_per_s: 0,
         duration_ms: None,

@@ -249,6 +249,11 @@ impl<P: Protocol> Net<P> {
             taken += part;
             match event {
                 Event::More => break,
+                // Of a message that was not sent whole there is no answer.
+                Event::Answer if slot.awaited <= unwritten(&self.protocol, slot) => {
+                    self.reply.clear();
+                    return (answers, Some(Cause::Unexpected));
+                }
                 Event::Answer => {
                     slot.awaited -= 1;
                     answers += 1;
@@ -311,6 +316,17 @@ impl<P: Protocol> Net<P> {
         slot.stream = None;
         std::mem::take(&mut slot.awaited)
     }
+}
+
+/// Messages of which something is still to be written.
+#[inline]
+fn unwritten<P: Protocol>(protocol: &P, slot: &Slot<P::Odd>) -> u32 {
+    if slot.batch_count == 0 {
+        return 0;
+    }
+    let batch = protocol.outgoing(slot.batch_first, slot.batch_count);
+    let each = (batch.len() as u32 / slot.batch_count).max(1);
+    slot.batch_count - slot.batch_written / each
 }
 
 /// As much as the socket takes; zero if it takes nothing now.

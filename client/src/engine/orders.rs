@@ -116,6 +116,7 @@ pub fn bulk(
             pieces: pieces(load, bulk),
             piece_bytes: load.payload_bytes,
             direction: bulk.direction,
+            window_bytes: bulk.window_bytes,
             slow_percent: bulk.slow_readers_percent,
             slow_bytes_per_s: bulk.slow_bytes_per_s,
             first_number: first_of_part.wrapping_add(worker.first_number),

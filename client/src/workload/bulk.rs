@@ -39,6 +39,8 @@ pub struct BulkShare {
     pub piece_bytes: u32,
     /// Where they go.
     pub direction: Direction,
+    /// Bytes sent that have not come back, at most; 0 is no bound.
+    pub window_bytes: u64,
     /// Of a hundred connections, how many read slowly, ...
     pub slow_percent: u32,
     /// ... and what each of those reads in a second.
@@ -114,6 +116,10 @@ impl Bulk {
                 self.turns.push_back(id);
                 break;
             }
+            if !self.has_room(id) {
+                self.transfer(id).is_full = true;
+                break;
+            }
             left -= 1;
             self.transfer(id).sent += 1;
             self.tally.sent += 1;
@@ -124,6 +130,13 @@ impl Bulk {
             }
         }
         self.taken(net, id);
+    }
+
+    /// Whether the window has room for one more piece.
+    fn has_room(&self, id: SlotId) -> bool {
+        let Transfer { sent, counted, .. } = self.transfers[id as usize];
+        let out = self.bytes_of(sent + 1).saturating_sub(counted);
+        self.share.window_bytes == 0 || out <= self.share.window_bytes
     }
 
     /// Asks the source for all pieces.
@@ -172,8 +185,17 @@ impl Bulk {
             false => 0,
         };
         let bytes = self.bytes_of(right) + partly;
+        if self.share.direction == Direction::Both && bytes > self.written(net, id) {
+            // Right they may be, but nobody can have them from us.
+            net.close(id);
+            return self.fail(id, Cause::Unexpected);
+        }
         self.advance(id, bytes, now);
         if right < pieces {
+            if self.transfers[id as usize].is_full && self.has_room(id) {
+                self.transfer(id).is_full = false;
+                self.turns.push_back(id);
+            }
             return;
         }
         self.transfer(id).whole_ns = now;

@@ -205,6 +205,7 @@ pub fn transfers(connections: u32, piece_bytes: u32, bytes: u64, direction: Dire
     let bulk = BulkLoad {
         bytes_per_connection: bytes,
         direction,
+        window_bytes: 0,
         slow_readers_percent: 0,
         slow_bytes_per_s: 0,
         duration_ms: None,

@@ -31,9 +31,22 @@ pub fn short(load: &Load) -> String {
         Some(bulk) => {
             let size = size(bulk.bytes_per_connection);
             let direction = direction(bulk.direction);
-            format!("bulk {size} x {connections}, {direction}")
+            format!("bulk {size} x {connections}, {direction}{}", slow(load))
         }
         None => format!("echo {} x {connections}", size(load.payload_bytes.into())),
+    }
+}
+
+/// `, 10 % slow`, of a load of which some connections read slowly.
+#[must_use]
+pub fn slow(load: &Load) -> String {
+    let percent = load
+        .bulk
+        .as_ref()
+        .map_or(0, |bulk| bulk.slow_readers_percent);
+    match percent {
+        0 => String::new(),
+        percent => format!(", {percent} % slow"),
     }
 }
 

@@ -69,11 +69,15 @@ pub fn cpu_per_gib(trial: &TrialRecord, phase: Phase) -> Option<f64> {
     quotient(cpu(trial, phase)? * GIB, bytes(trial, phase)?)
 }
 
+/// Told in ticks of 10 ms, less is too coarse to be shown.
+const CPUS_BUSY_MIN_NS: f64 = 200e6;
+
 /// Nanoseconds that the server's CPUs were busy, for whomever, for each GiB that crossed.
 #[must_use]
 pub fn cpus_busy_per_gib(trial: &TrialRecord, phase: Phase) -> Option<f64> {
     let busy = metric(trial, phase, metric::SERVER_CPUS_BUSY)?;
-    quotient(busy * GIB, bytes(trial, phase)?)
+    let is_fine_enough = busy >= CPUS_BUSY_MIN_NS;
+    is_fine_enough.then(|| quotient(busy * GIB, bytes(trial, phase)?))?
 }
 
 /// The server's system calls for each MiB, of the pass in which they were counted.

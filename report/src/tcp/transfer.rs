@@ -27,7 +27,10 @@ const SCENARIO: Column = column("Scenario", |row| {
     let bulk = row.load.bulk.as_ref();
     bulk.map_or(Cell::Missing, |bulk| {
         let (connections, size) = (row.load.connections, size(bulk.bytes_per_connection));
-        Cell::Text(format!("{connections} conn x {size}"))
+        Cell::Text(format!(
+            "{connections} conn x {size}{}",
+            super::slow(row.load)
+        ))
     })
 });
 const DURATION: Column = column("Duration", |row| {

@@ -99,6 +99,7 @@ mod tests {
         load.bulk = Some(BulkLoad {
             bytes_per_connection: 1 << 30,
             direction: Direction::Both,
+            window_bytes: 0,
             slow_readers_percent: 0,
             slow_bytes_per_s: 0,
             duration_ms: None,

@@ -23,7 +23,7 @@ pub struct Inside {
 }
 
 /// What is read at both ends of a phase.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Snapshot {
     activity: Activity,
     stack_bytes: u64,
@@ -86,16 +86,14 @@ impl Inside {
             figures.extend([
                 (metric::SERVER_MINOR_FAULTS, activity.minor_faults),
                 (metric::SERVER_MAJOR_FAULTS, activity.major_faults),
-                (
-                    metric::SERVER_VOLUNTARY_SWITCHES,
-                    activity.voluntary_switches,
-                ),
-                (
-                    metric::SERVER_INVOLUNTARY_SWITCHES,
-                    activity.involuntary_switches,
-                ),
                 (metric::SERVER_STACK_END, now.stack_bytes),
             ]);
+            if let Some((slept, waited)) = activity.switches {
+                figures.extend([
+                    (metric::SERVER_VOLUNTARY_SWITCHES, slept),
+                    (metric::SERVER_INVOLUNTARY_SWITCHES, waited),
+                ]);
+            }
             figures.extend(grown(before.counters, now.counters));
         }
         Ok(figures)
@@ -127,7 +125,13 @@ fn grown(before: Option<Counters>, now: Option<Counters>) -> Figures {
                 now.bytes.saturating_sub(before.bytes),
             ),
             (metric::SERVER_HEAP_END, now.in_use_bytes),
-            (metric::SERVER_HEAP_PEAK, now.peak_bytes),
+            // The server's own count of it is within some KiB.
+            (
+                metric::SERVER_HEAP_PEAK,
+                now.peak_bytes
+                    .max(now.in_use_bytes)
+                    .max(before.in_use_bytes),
+            ),
         ]);
     }
     figures

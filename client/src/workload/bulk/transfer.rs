@@ -22,6 +22,8 @@ pub enum Stage {
 pub struct Transfer {
     /// Where it stands.
     pub stage: Stage,
+    /// Waits until so much has come back that its window has room again.
+    pub is_full: bool,
     /// Pieces sent, wholly or in part, ...
     pub sent: u32,
     /// ... and pieces that came whole and right.
@@ -41,6 +43,7 @@ impl Transfer {
     /// Of a connection that was never opened.
     pub const NONE: Self = Self {
         stage: Stage::None,
+        is_full: false,
         sent: 0,
         right: 0,
         counted: 0,
