@@ -226,6 +226,35 @@ fn a_transfer_that_goes_wrong_fails_by_its_cause_with_what_was_right_of_it() {
     all_at_once(both.into_iter().chain(up).chain(down));
 }
 
+/// Whoever knows what will come can send it before it has come.
+#[test]
+fn what_nobody_can_have_from_the_client_yet_is_no_answer() {
+    const LONG: usize = 16_000_000;
+    let server = Server::start(|peer| {
+        let opening = peer.opening_bytes()?;
+        let first = Opening::parse(&opening)?.first;
+        peer.send(opening)?;
+        peer.bytes(HALF)?;
+        // Far more than is under way, and every byte right.
+        let ring = Ring::new(LONG as u32);
+        peer.send(ring.piece(first % Ring::BYTES).to_vec())?;
+        peer.drain();
+        None
+    });
+    let load = transfers(1, LONG as u32, LONG as u64, Direction::Both);
+    let report = last_phase(load, &server.target);
+    expect(&report, 0, &[("unexpected", 1)]);
+    let (sent, verified) = (
+        metric(&report, "sent_bytes"),
+        metric(&report, "verified_bytes"),
+    );
+    assert!(
+        verified <= sent && sent < LONG as u64,
+        "{verified} of {sent}"
+    );
+    server.expect_content();
+}
+
 /// One in three is wrong, one is never opened, and the rest are whole.
 #[test]
 fn what_goes_wrong_on_some_connections_is_nothing_to_the_others() {

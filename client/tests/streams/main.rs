@@ -174,6 +174,48 @@ fn what_the_end_of_the_time_cuts_off_is_told_and_is_no_failure() {
 
 /// Two of ten read 100,000 bytes a second of the 200,000 that they are sent.
 #[test]
+fn no_more_than_a_window_is_under_way() {
+    // It reads what is there, waits, and answers only then.
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let most = std::thread::spawn(move || {
+        use std::io::{Read as _, Write as _};
+        let (mut peer, _) = listener.accept().unwrap();
+        let mut opening = [0; 24];
+        peer.read_exact(&mut opening).unwrap();
+        peer.write_all(&opening).unwrap();
+        peer.set_read_timeout(Some(std::time::Duration::from_millis(150)))
+            .unwrap();
+        let (mut came, mut most, mut buffer) = (Vec::new(), 0, vec![0; 1 << 20]);
+        loop {
+            match peer.read(&mut buffer) {
+                Ok(0) => return most,
+                Ok(read) => came.extend_from_slice(&buffer[..read]),
+                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
+                    most = most.max(came.len());
+                    peer.write_all(&std::mem::take(&mut came)).unwrap();
+                }
+                // Closed with a reset, as it is when a transfer was whole.
+                Err(_) => return most,
+            }
+        }
+    });
+    let mut load = transfers(1, 4096, 64 << 10, Direction::Both);
+    load.bulk.as_mut().unwrap().window_bytes = 20_000;
+    let target = Target {
+        host: "127.0.0.1".into(),
+        ports: PortRange {
+            first: port,
+            last: port,
+        },
+        path: "/".into(),
+    };
+    let report = transfer(load, &target);
+    expect_whole(&report, 1, 64 << 10);
+    assert_eq!(most.join().unwrap(), 4 * 4096);
+}
+
+#[test]
 fn slow_readers_are_slow_and_slow_nobody_down() {
     let origin = Running::start(1);
     let slowly = |direction| {
