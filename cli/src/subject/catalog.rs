@@ -137,7 +137,8 @@ impl Catalog {
         let selected = self.select(names)?;
         if let Some(other) = selected.iter().find(|subject| subject.suite != suite) {
             bail!(
-                "`{}` is of the suite `{}`, not `{suite}` (see: wsbench list)",
+                "`{}` is of the suite `{}`, not `{suite}`, and only subjects of one are measured or served together \
+                 (see: wsbench list)",
                 other.name,
                 other.suite
             );
@@ -343,7 +344,8 @@ mod tests {
         let error = |suite, name: &str| of(suite, &[name]).unwrap_err().to_string();
         assert_eq!(
             error(Suite::Websocket, "splice"),
-            "`splice` is of the suite `relay`, not `websocket` (see: wsbench list)"
+            "`splice` is of the suite `relay`, not `websocket`, and only subjects of one are measured \
+             or served together (see: wsbench list)"
         );
         assert!(of(Suite::Transfer, &[]).is_err());
         assert!(error(Suite::Relay, "relay").starts_with("no framework is named `relay`"));

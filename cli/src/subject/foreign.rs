@@ -185,6 +185,9 @@ impl Manifest {
         let Some([program, args @ ..]) = self.version_command.as_deref() else {
             return format!("{name} (no version-command)");
         };
+        if let Some(missing) = self.missing() {
+            return format!("{name} (no `{missing}`)");
+        }
         let Some(path) = program::resolve(program, folder) else {
             return format!("{name} (no `{program}`)");
         };
