@@ -12,7 +12,6 @@ mod io_uring_splice;
 mod readv_writev;
 mod realm_io;
 mod sendfile;
-mod sockmap;
 mod splice;
 mod syscall;
 mod tokio_splice;
@@ -71,7 +70,6 @@ pub const METHODS: &[Method] = &[
     io_uring::METHOD,
     io_uring_splice::METHOD,
     zerocopy::METHOD,
-    sockmap::METHOD,
     adaptive::METHOD,
     tokio_splice::METHOD,
     realm_io::METHOD,

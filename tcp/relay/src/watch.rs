@@ -1,5 +1,5 @@
 //! A loop for methods that do not read and write in turn, and so need to be told more of
-//! a socket than what it is ready for: errors that are none, and time that passes.
+//! a socket than what it is ready for: errors that are none.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::thread;
-use std::time::Duration;
 
 use rustix::buffer::spare_capacity;
 use rustix::event::Timespec;
@@ -24,11 +23,6 @@ use crate::relay::{Relay, reset};
 
 const EVENTS: usize = 512;
 const INBOX: u64 = u64::MAX;
-const BELL: u64 = u64::MAX - 1;
-/// How soon a pair that waits for time to pass is looked at again, and how late when
-/// nothing changes.
-const SOON: Duration = Duration::from_millis(1);
-const LATE: Duration = Duration::from_millis(32);
 
 /// What a method does with connected pairs of sockets. There is one a thread.
 pub trait Watcher {
@@ -47,19 +41,11 @@ pub trait Watcher {
         flags: EventFlags,
     ) -> io::Result<Next>;
 
-    /// It said [`Next::Again`] or [`Next::Later`], or was rung for.
+    /// It said [`Next::Again`].
     fn again(&mut self, pair: &mut Self::Pair, sockets: &Sockets) -> io::Result<Next>;
 
     /// Its sockets are about to be closed or reset.
     fn release(&mut self, pair: Self::Pair);
-
-    /// Readable when a pair is rung for.
-    fn bell(&self) -> Option<BorrowedFd<'_>> {
-        None
-    }
-
-    /// Tokens of pairs that were rung for.
-    fn rung(&mut self, _tokens: &mut Vec<u64>) {}
 }
 
 /// What a pair waits for.
@@ -69,8 +55,6 @@ pub enum Next {
     Waiting,
     /// Its next turn.
     Again,
-    /// Some time to pass, as no event will tell; whether anything has changed since.
-    Later { changed: bool },
     /// Nothing: both directions have ended.
     Ended,
 }
@@ -92,11 +76,6 @@ impl Sockets {
         let data = EventData::new_u64(self.token | side as u64);
         epoll::modify(&self.epoll, self.get(side), data, flags | EventFlags::ET)?;
         Ok(())
-    }
-
-    /// Names this pair, for who rings.
-    pub fn token(&self) -> u64 {
-        self.token
     }
 }
 
@@ -126,17 +105,15 @@ struct Server<W: Watcher> {
     inbox: Arc<Inbox>,
     watcher: W,
     connections: Slab<Connection<W::Pair>>,
-    /// Connections that have another turn, and those that wait for time to pass.
+    /// Connections that have another turn.
     again: Vec<usize>,
-    later: Vec<usize>,
-    pause: Duration,
 }
 
 struct Connection<P> {
     /// `None` until the upstream is connected.
     pair: Option<P>,
     sockets: Sockets,
-    /// Whether it is on one of the lists.
+    /// Whether it is on the list.
     listed: bool,
     /// Given back after the sockets are closed: fields are dropped in their order.
     _seat: Seat,
@@ -146,9 +123,6 @@ impl<W: Watcher> Server<W> {
     fn new(relay: &'static Relay, inbox: Arc<Inbox>, watcher: W) -> io::Result<Self> {
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
         epoll::add(&epoll, &*inbox, EventData::new_u64(INBOX), EventFlags::IN)?;
-        if let Some(bell) = watcher.bell() {
-            epoll::add(&epoll, bell, EventData::new_u64(BELL), EventFlags::IN)?;
-        }
         Ok(Self {
             relay,
             epoll: Arc::new(epoll),
@@ -156,42 +130,28 @@ impl<W: Watcher> Server<W> {
             watcher,
             connections: Slab::new(),
             again: Vec::new(),
-            later: Vec::new(),
-            pause: SOON,
         })
     }
 
     fn serve(mut self) -> io::Result<()> {
         let mut events: Vec<Event> = Vec::with_capacity(EVENTS);
-        let mut tokens = Vec::new();
         loop {
-            let patience = self.patience();
-            match epoll::wait(&self.epoll, spare_capacity(&mut events), patience.as_ref()) {
+            // Who has another turn does not wait for events.
+            let at_once = Timespec::default();
+            let patience = (!self.again.is_empty()).then_some(&at_once);
+            match epoll::wait(&self.epoll, spare_capacity(&mut events), patience) {
                 Ok(_) | Err(Errno::INTR) => {}
                 Err(error) => return Err(error.into()),
             }
-            let (again, later) = (
-                std::mem::take(&mut self.again),
-                std::mem::take(&mut self.later),
-            );
+            let again = std::mem::take(&mut self.again);
             let mut clients = Vec::new();
             for event in events.drain(..) {
                 match event.data.u64() {
                     INBOX => clients = self.inbox.take()?,
-                    BELL => self.watcher.rung(&mut tokens),
                     token => self.event(token, event.flags),
                 }
             }
-            for token in tokens.drain(..) {
-                self.turn((token >> 1) as usize);
-            }
-            let nothing_new = self.again.is_empty() && self.later.is_empty();
-            self.pause = if nothing_new {
-                (self.pause * 2).min(LATE)
-            } else {
-                SOON
-            };
-            for key in again.into_iter().chain(later) {
+            for key in again {
                 if let Some(connection) = self.connections.get_mut(key) {
                     connection.listed = false;
                     self.turn(key);
@@ -203,15 +163,6 @@ impl<W: Watcher> Server<W> {
                 self.adopt(client);
             }
         }
-    }
-
-    fn patience(&self) -> Option<Timespec> {
-        let pause = match (self.again.is_empty(), self.later.is_empty()) {
-            (false, _) => Duration::ZERO,
-            (true, false) => self.pause,
-            (true, true) => return None,
-        };
-        Timespec::try_from(pause).ok()
     }
 
     /// Connects a client to the upstream.
@@ -287,15 +238,6 @@ impl<W: Watcher> Server<W> {
             Ok(Next::Again) if !connection.listed => {
                 connection.listed = true;
                 self.again.push(key);
-            }
-            Ok(Next::Later { changed }) => {
-                if changed {
-                    self.pause = SOON;
-                }
-                if !connection.listed {
-                    connection.listed = true;
-                    self.later.push(key);
-                }
             }
             Ok(Next::Again) => {}
             Ok(Next::Ended) | Err(_) => {

@@ -152,6 +152,23 @@ fn a_peer_that_does_not_read_stops_its_own_connection_and_takes_no_memory() {
 }
 
 #[test]
+fn a_peer_may_read_only_after_all_it_has_sent_was_read() {
+    let (up, down) = (payload(12 * MIB, 5), payload(48 * MIB, 6));
+    with_every_method(|relay| {
+        let (client, origin) = relay.connect();
+        thread::scope(|scope| {
+            scope.spawn(|| (&client).write_all(&up).unwrap());
+            let sent = scope.spawn(|| (&origin).write_all(&down).unwrap());
+            // Both directions are full before one is read.
+            thread::sleep(Duration::from_millis(200));
+            expect_bytes(&client, &down, relay);
+            sent.join().unwrap();
+            expect_bytes(&origin, &up, relay);
+        });
+    });
+}
+
+#[test]
 fn nothing_is_left_of_connections_that_ended_however_they_did() {
     with_every_method(|relay| {
         let hundred = || {
