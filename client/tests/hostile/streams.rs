@@ -237,7 +237,7 @@ fn what_nobody_can_have_from_the_client_yet_is_no_answer() {
         peer.bytes(HALF)?;
         // Far more than is under way, and every byte right.
         let ring = Ring::new(LONG as u32);
-        peer.send(ring.piece(first % Ring::BYTES).to_vec())?;
+        peer.send(ring.piece(first % Ring::BYTES))?;
         peer.drain();
         None
     });
