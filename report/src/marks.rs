@@ -157,10 +157,6 @@ fn recorded(row: &Row<'_>) -> BTreeSet<Flag> {
                     "TPS and latency do not fit each other (Little's law): compare neither";
                 Flag::new("I", format!("{meaning}: {reason}"))
             }
-            mark::KERNEL_CPU => Flag::new(
-                "K",
-                format!("{reason}: compare what its CPUs did (CPUs s/GiB), not its CPU time"),
-            ),
             mark::CONNECTIONS_LOST => Flag::new("L", format!("connections were lost: {reason}")),
             other => Flag::new(other, reason.as_str()),
         })

@@ -66,8 +66,7 @@ struct Measure {
     axis: Axis,
     stat: Stat,
     less_is_better: bool,
-    /// Whether the client beside the origin has it too. If not it is CPU time, and those
-    /// whose work is not in theirs have none either.
+    /// Whether the client beside the origin has it too.
     of_direct: bool,
 }
 
@@ -75,12 +74,7 @@ impl Measure {
     /// A bar for each subject of a load, the best first.
     fn chart(&self, section: &Section, phase: Phase) -> Chart {
         let mut rows = Row::planned(section, phase);
-        let mut elsewhere = Vec::new();
-        if !self.of_direct {
-            rows.retain(|row| !row.subject.is_direct);
-            let outside = rows.extract_if(.., |row| row.subject.works_in_kernel());
-            elsewhere.extend(outside.map(|row| row.subject.name.as_str()));
-        }
+        rows.retain(|row| self.of_direct || !row.subject.is_direct);
         let rank = |row: &Row<'_>| match row.median(self.stat) {
             Some(value) if self.less_is_better => value,
             Some(value) => -value,
@@ -90,13 +84,7 @@ impl Measure {
             let yardstick = a.is_yardstick().cmp(&b.is_yardstick());
             yardstick.then_with(|| rank(a).total_cmp(&rank(b)))
         });
-        let mut chart = self.of_rows(&section.load, &section.load_hash, &rows);
-        if !elsewhere.is_empty() {
-            let names = elsewhere.join(", ");
-            let left_out = format!(" Not shown, since the kernel works for it elsewhere: {names}.");
-            chart.about.push_str(&left_out);
-        }
-        chart
+        self.of_rows(&section.load, &section.load_hash, &rows)
     }
 
     fn of_rows(&self, load: &Load, hash: &str, rows: &[Row<'_>]) -> Chart {

@@ -126,14 +126,6 @@ impl Subject {
         })
     }
 
-    /// Whether the kernel does its work outside of its processes, so that their CPU
-    /// time cannot be compared.
-    #[must_use]
-    pub fn works_in_kernel(&self) -> bool {
-        let mut rounds = self.completed.iter();
-        rounds.any(|trial| trial.marks.contains_key(wsbench_schema::mark::KERNEL_CPU))
-    }
-
     /// Whether the others are measured against it.
     #[must_use]
     pub fn is_yardstick(&self) -> bool {

@@ -51,26 +51,12 @@ pub(crate) fn all(buffer: &mut Vec<u8>) -> Result<Vec<Stat>, SamplerError> {
 
 /// One process.
 pub(crate) fn stat(pid: u32, buffer: &mut Vec<u8>) -> Result<Option<Stat>, SamplerError> {
-    let path = file(pid, "stat");
-    if !read(&path, buffer)? {
-        return Ok(None);
-    }
-    match parse_stat(buffer) {
-        Some(stat) => Ok(Some(stat)),
-        None => Err(strange(&path)),
-    }
+    parsed(&file(pid, "stat"), buffer, parse_stat)
 }
 
 /// Resident memory in pages.
 pub(crate) fn resident_pages(pid: u32, buffer: &mut Vec<u8>) -> Result<Option<u64>, SamplerError> {
-    let path = file(pid, "statm");
-    if !read(&path, buffer)? {
-        return Ok(None);
-    }
-    match parse_resident_pages(buffer) {
-        Some(pages) => Ok(Some(pages)),
-        None => Err(strange(&path)),
-    }
+    parsed(&file(pid, "statm"), buffer, parse_resident_pages)
 }
 
 /// Of the line of `/proc/PID/statm`.
@@ -88,14 +74,7 @@ pub(crate) struct Faults {
 
 /// Of `/proc/PID/stat`.
 pub(crate) fn faults(pid: u32, buffer: &mut Vec<u8>) -> Result<Option<Faults>, SamplerError> {
-    let path = file(pid, "stat");
-    if !read(&path, buffer)? {
-        return Ok(None);
-    }
-    match parse_faults(buffer) {
-        Some(faults) => Ok(Some(faults)),
-        None => Err(strange(&path)),
-    }
+    parsed(&file(pid, "stat"), buffer, parse_faults)
 }
 
 fn parse_faults(line: &[u8]) -> Option<Faults> {
@@ -134,14 +113,11 @@ pub(crate) fn switches(
     thread: u32,
     buffer: &mut Vec<u8>,
 ) -> Result<Option<(u64, u64)>, SamplerError> {
-    let path = file(pid, &format!("task/{thread}/status"));
-    if !read(&path, buffer)? {
-        return Ok(None);
-    }
-    match parse_switches(buffer) {
-        Some(switches) => Ok(Some(switches)),
-        None => Err(strange(&path)),
-    }
+    parsed(
+        &file(pid, &format!("task/{thread}/status")),
+        buffer,
+        parse_switches,
+    )
 }
 
 fn parse_switches(status: &[u8]) -> Option<(u64, u64)> {
@@ -193,11 +169,8 @@ impl Mapping {
 
 /// All of a process; none if it is gone.
 pub(crate) fn mappings(pid: u32, buffer: &mut Vec<u8>) -> Result<Vec<Mapping>, SamplerError> {
-    let path = file(pid, "smaps");
-    match read(&path, buffer)? {
-        true => parse_mappings(buffer).ok_or_else(|| strange(&path)),
-        false => Ok(Vec::new()),
-    }
+    let found = parsed(&file(pid, "smaps"), buffer, parse_mappings)?;
+    Ok(found.unwrap_or_default())
 }
 
 fn parse_mappings(smaps: &[u8]) -> Option<Vec<Mapping>> {
@@ -284,6 +257,18 @@ fn parse_busy_ticks(stat: &str, cpu: u32) -> Option<u64> {
 
 pub(crate) fn file(pid: u32, name: &str) -> PathBuf {
     PathBuf::from(format!("/proc/{pid}/{name}"))
+}
+
+/// What a file of a process says; `None` if the process is gone.
+fn parsed<T>(
+    path: &Path,
+    buffer: &mut Vec<u8>,
+    parse: impl FnOnce(&[u8]) -> Option<T>,
+) -> Result<Option<T>, SamplerError> {
+    match read(path, buffer)? {
+        true => parse(buffer).map(Some).ok_or_else(|| strange(path)),
+        false => Ok(None),
+    }
 }
 
 /// False if the process is gone.

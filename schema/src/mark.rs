@@ -23,10 +23,6 @@ pub const LITTLES_LAW: &str = "littles_law";
 /// [`NEVER_SENT_PERCENT_MAX`] allows: the load was not the one that was asked.
 pub const NOT_AS_ASKED: &str = "not_as_asked";
 
-/// The subject has the kernel do its work outside of its own processes, whose CPU time
-/// says little: compare what its CPUs did.
-pub const KERNEL_CPU: &str = "kernel_cpu";
-
 /// How much of what was due in a rate phase may stay unsent, in percent.
 pub const NEVER_SENT_PERCENT_MAX: u64 = 1;
 

@@ -37,7 +37,7 @@ use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use wsbench_schema::mark::{KERNEL_CPU, UNVERIFIED};
+use wsbench_schema::mark::UNVERIFIED;
 use wsbench_schema::{CpuMap, Load, Machine, Outcome, Phase, SCHEMA_VERSION, TrialRecord};
 
 /// Servers under test listen here.
@@ -233,7 +233,7 @@ impl Steps {
     /// Saves the current record and goes on to the next step of a ramp.
     fn next(&mut self, load: &Load) -> anyhow::Result<()> {
         let mut marks = self.current.marks.clone();
-        marks.retain(|mark, _| mark == UNVERIFIED || mark == KERNEL_CPU);
+        marks.retain(|mark, _| mark == UNVERIFIED);
         let next = TrialRecord {
             load: load.clone(),
             load_hash: load.hash(),
@@ -279,11 +279,6 @@ fn blank(bench: &Bench<'_>, job: &Job<'_>) -> TrialRecord {
     if let Some(hash) = program.filter(|_| !job.admission.is_unbuilt()) {
         settings.insert(setup::PROGRAM.into(), hash);
     }
-    let mut marks = BTreeMap::new();
-    if subject.kernel_cpu {
-        let reason = "the kernel does its work outside of its process";
-        marks.insert(KERNEL_CPU.into(), reason.into());
-    }
     TrialRecord {
         schema: SCHEMA_VERSION,
         run: bench.run.into(),
@@ -305,7 +300,7 @@ fn blank(bench: &Bench<'_>, job: &Job<'_>) -> TrialRecord {
         metrics: job.counted.clone(),
         histograms: BTreeMap::new(),
         series: BTreeMap::new(),
-        marks,
+        marks: BTreeMap::new(),
     }
 }
 

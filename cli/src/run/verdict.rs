@@ -172,23 +172,25 @@ pub fn short(record: &TrialRecord) -> String {
     }
     let shown = phases.into_iter().map(|phase| {
         let count = |name: &str| record.metric(phase, name).unwrap_or(0);
-        let (succeeded, elapsed) = (count(metric::SUCCEEDED), count(metric::ELAPSED));
+        let elapsed = count(metric::ELAPSED);
         // Answers cannot come faster than messages are due, however early the last one is.
         let time = match phase {
             Phase::Rate => elapsed.max(count(metric::DURATION)),
             Phase::Connect | Phase::Warmup | Phase::Echo | Phase::Bulk => elapsed,
         };
-        let speed = match u128::from(succeeded) * 1_000_000_000 / u128::from(time.max(1)) {
+        // Of a second; of transfers it is bytes, told in millions.
+        let (done, unit_ns) = match &record.load.bulk {
+            Some(bulk) if phase == Phase::Bulk => {
+                (count(metric::VERIFIED_BYTES) * bulk.crossings(), 1_000)
+            }
+            _ => (count(metric::SUCCEEDED), 1_000_000_000),
+        };
+        let speed = match u128::from(done) * unit_ns / u128::from(time.max(1)) {
             // Without a time there is no speed.
             _ if elapsed == 0 => "-".into(),
             speed => grouped(speed),
         };
         let failed = grouped(count(metric::FAILED).into());
-        if let (Phase::Bulk, Some(bulk)) = (phase, &record.load.bulk) {
-            let crossed = count(metric::VERIFIED_BYTES) * bulk.crossings();
-            let megabytes = grouped(u128::from(crossed) * 1000 / u128::from(elapsed.max(1)));
-            return format!("bulk {megabytes} MB/s  {failed} failed");
-        }
         format!("{phase} {speed} {}  {failed} failed", unit(phase))
     });
     shown.collect::<Vec<_>>().join("  ")
@@ -199,7 +201,7 @@ fn unit(phase: Phase) -> &'static str {
         Phase::Connect => "connections/s",
         Phase::Warmup | Phase::Echo => "TPS",
         Phase::Rate => "messages/s",
-        Phase::Bulk => "transfers/s",
+        Phase::Bulk => "MB/s",
     }
 }
 

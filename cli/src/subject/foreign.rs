@@ -121,7 +121,6 @@ fn subjects(name: &str, folder: &Path, text: &str) -> Result<Vec<Subject>, Strin
         about: manifest.about.clone(),
         role: manifest.role.clone(),
         descriptors: strict::positive("descriptors", manifest.descriptors)?,
-        kernel_cpu: false,
         kind: Kind::Foreign(manifest.clone()),
         omits,
     };

@@ -52,9 +52,6 @@ pub struct Subject {
     pub role: Option<String>,
     /// Files that its process has open for a connection, at most.
     pub descriptors: u32,
-    /// Whether the kernel does its work outside of its processes, so that their CPU
-    /// time says little.
-    pub kernel_cpu: bool,
     /// Cases of the examination that it does not implement.
     pub omits: Omits,
 }

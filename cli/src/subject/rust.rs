@@ -63,8 +63,6 @@ struct Variant {
     args: Vec<String>,
     about: Option<String>,
     descriptors: Option<u32>,
-    #[serde(default)]
-    kernel_cpu: bool,
 }
 
 impl Default for Wsbench {
@@ -162,7 +160,6 @@ fn subjects(name: &str, folder: &Path, text: &str) -> Result<Vec<Subject>, Strin
         about: None,
         role: manifest.role,
         descriptors,
-        kernel_cpu: false,
         omits,
     };
     let mut subjects = Vec::new();
@@ -198,7 +195,6 @@ fn subjects(name: &str, folder: &Path, text: &str) -> Result<Vec<Subject>, Strin
             variant: Some(variant.name),
             kind: Kind::Rust(build),
             about: variant.about,
-            kernel_cpu: variant.kernel_cpu,
             descriptors: strict::positive("descriptors", descriptors)?,
             ..own.clone()
         });

@@ -13,8 +13,7 @@ pub const TITLE: &str = "The three with the least CPU";
 const COUNT: usize = 3;
 
 /// The relays that use least CPU for what they move, least first. Where a load ends by
-/// time they did not move the same, so that CPU time alone says nothing. One whose work
-/// is not in its CPU time is not among them.
+/// time they did not move the same, so that CPU time alone says nothing.
 #[must_use]
 pub fn rows(section: &Section) -> Vec<Row<'_>> {
     let phase = match section.load.bulk {
@@ -23,7 +22,7 @@ pub fn rows(section: &Section) -> Vec<Row<'_>> {
     };
     let order = |row: &Row<'_>| own(row, stats::cpu_per_gib).map(|cost| -cost);
     let mut rows = Row::all(section, phase, order);
-    rows.retain(|row| order(row).is_some() && !row.subject.works_in_kernel());
+    rows.retain(|row| order(row).is_some());
     rows.truncate(COUNT);
     rows
 }

@@ -88,8 +88,7 @@ fn middle(subject: &Subject, phase: Phase, stat: Stat) -> Option<f64> {
 fn line(section: &Section, names: &[&str]) -> Vec<Cell> {
     let (phase, stat) = compared(section);
     let with_figures = section.subjects.iter().filter_map(|subject| {
-        let is_compared = !subject.is_direct && !subject.works_in_kernel();
-        let cost = middle(subject, phase, stat).filter(|_| is_compared)?;
+        let cost = middle(subject, phase, stat).filter(|_| !subject.is_direct)?;
         Some((cost, subject.name.as_str()))
     });
     let first = with_figures.min_by(|a, b| a.0.total_cmp(&b.0).then_with(|| a.1.cmp(b.1)));
@@ -98,9 +97,6 @@ fn line(section: &Section, names: &[&str]) -> Vec<Cell> {
         let subject = section.subjects.iter().find(|found| found.name == *name);
         let cost = subject.and_then(|subject| middle(subject, phase, stats::cpu_per_gib));
         match (cost, first) {
-            (Some(cost), _) if subject.is_some_and(Subject::works_in_kernel) => {
-                Cell::Placed(cost, Unit::Seconds, Place::Behind)
-            }
             (Some(cost), Some((_, first))) => {
                 let place = place(&section.differences, phase, first, name);
                 Cell::Placed(cost, Unit::Seconds, place)
