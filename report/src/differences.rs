@@ -10,7 +10,7 @@ use crate::compare::{self, Answer, Direction, LEVEL, Question, Verdict, ratio};
 use crate::row::Cell;
 use crate::section::{Section, Subject};
 use crate::stats::{self, Stat};
-use crate::table::Grid;
+use crate::table::{Grid, Line};
 use crate::units::Unit;
 use crate::{tables, tcp};
 use std::cmp::Ordering;
@@ -189,7 +189,8 @@ pub fn grid(section: &Section) -> Option<Grid> {
         return None;
     }
     Some(Grid {
-        title: "Differences",
+        file: "differences".to_owned(),
+        title: "Differences".to_owned(),
         names: 1,
         header: [
             tables::subject_is_a(section.suite),
@@ -201,11 +202,7 @@ pub fn grid(section: &Section) -> Option<Grid> {
         ]
         .map(str::to_owned)
         .to_vec(),
-        rows: differences
-            .iter()
-            .filter(|d| d.is_next)
-            .map(cells)
-            .collect(),
+        rows: differences.iter().filter(|d| d.is_next).map(line).collect(),
         notes: vec![format!(
             "Every two subjects are compared in every figure by the rank sum test over rounds, {} comparisons in all, \
              and decided together at {} % (Benjamini-Hochberg). Each subject is shown against the next. \
@@ -238,8 +235,8 @@ fn is_too_few(difference: &Difference) -> bool {
     matches!(difference.answer.verdict, Verdict::TooFewRounds { .. })
 }
 
-fn cells(difference: &Difference) -> Vec<Cell> {
-    vec![
+fn line(difference: &Difference) -> Line {
+    let cells = vec![
         Cell::Text(difference.subject.clone()),
         Cell::Text(difference.measure.name.to_owned()),
         Cell::Text(difference.to.clone()),
@@ -248,7 +245,8 @@ fn cells(difference: &Difference) -> Vec<Cell> {
             Cell::Span(low, high, Unit::Ratio)
         }),
         Cell::Text(difference.verdict()),
-    ]
+    ];
+    Line::of(&difference.subject, cells)
 }
 
 #[cfg(test)]
@@ -316,7 +314,8 @@ mod tests {
             .rows
             .iter()
             .map(|row| {
-                row.iter()
+                row.cells
+                    .iter()
                     .map(crate::text::cell)
                     .collect::<Vec<_>>()
                     .join(" ")

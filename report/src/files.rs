@@ -1,6 +1,7 @@
 //! Where a report is written, and how its files are called.
 
 use crate::chart::Chart;
+use crate::document::Document;
 use crate::{Report, ReportError, markdown, pictures, tables};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -35,10 +36,16 @@ impl<'a> Names<'a> {
     /// Where a picture is, as markdown beside it names it.
     #[must_use]
     pub fn link(&self, chart: &Chart) -> String {
-        let mut link = format!("{CHARTS}/");
-        for byte in self.file(&chart.file, "svg").bytes() {
+        self.path(&format!("{CHARTS}/{}", self.file(&chart.file, "svg")))
+    }
+
+    /// A file beside the report, as a link in it names it.
+    #[must_use]
+    pub fn path(&self, file: &str) -> String {
+        let mut link = String::with_capacity(file.len());
+        for byte in file.bytes() {
             match byte {
-                b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' => {
+                b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'/' => {
                     link.push(byte.into());
                 }
                 _ => {
@@ -67,11 +74,11 @@ pub fn write(
     folder: &Path,
     names: &Names<'_>,
 ) -> Result<Vec<PathBuf>, ReportError> {
-    let tables = tables::of(report.suite());
+    let document = report.document();
     make(folder)?;
-    let mut documents = vec![("report", markdown::document(report, &tables, names))];
-    for table in tables {
-        documents.push((table.file, markdown::document(report, &[table], names)));
+    let mut documents = vec![("report", markdown::document(&document, names))];
+    for table in tables::of(report.suite()) {
+        documents.push((table.file, markdown::single(&document, &table, names)));
     }
     let others = Suite::ALL
         .into_iter()
@@ -85,13 +92,13 @@ pub fn write(
         save(&path, &text)?;
         paths.push(path);
     }
-    paths.extend(charts(report, folder, names)?);
+    paths.extend(charts(&document, folder, names)?);
     Ok(paths)
 }
 
 /// The folder of the pictures, if there are any.
 fn charts(
-    report: &Report,
+    document: &Document,
     folder: &Path,
     names: &Names<'_>,
 ) -> Result<Option<PathBuf>, ReportError> {
@@ -101,14 +108,12 @@ fn charts(
             remove(&folder.join(file))?;
         }
     }
-    let sections = report.sections.iter();
-    let mut charts: Vec<Chart> = sections.flat_map(pictures::of_section).collect();
-    charts.extend(pictures::across(&report.sections));
-    if charts.is_empty() {
+    let mut charts = document.charts().peekable();
+    if charts.peek().is_none() {
         return Ok(None);
     }
     make(&folder)?;
-    for chart in charts {
+    for (_, chart) in charts {
         let svg = chart.svg().map_err(|cause| ReportError::Chart {
             file: chart.file.clone(),
             cause,

@@ -7,6 +7,7 @@ pub mod block;
 pub mod chart;
 pub mod compare;
 pub mod differences;
+pub mod document;
 pub mod files;
 pub mod latency;
 pub mod machine;
@@ -36,6 +37,7 @@ pub use differences::Difference;
 pub use terminal::terminal_width;
 
 use chart::ChartError;
+use document::{Attachment, Document, Log};
 use files::Names;
 use machine::Heading;
 use section::Section;
@@ -97,6 +99,9 @@ pub struct Report {
     heading: Heading,
     sections: Vec<Section>,
     examinations: Vec<Examination>,
+    commands: Vec<String>,
+    logs: Vec<Log>,
+    attachments: Vec<Attachment>,
 }
 
 impl Report {
@@ -112,6 +117,9 @@ impl Report {
             heading: Heading::new(plan, &trials),
             sections: section::sections(plan, &trials)?,
             examinations: Vec::new(),
+            commands: Vec::new(),
+            logs: Vec::new(),
+            attachments: Vec::new(),
         })
     }
 
@@ -130,6 +138,40 @@ impl Report {
         }
         self.examinations = examinations;
         self
+    }
+
+    /// Adds the command lines that make the same run and the same report.
+    #[must_use]
+    pub fn with_commands(mut self, commands: Vec<String>) -> Self {
+        self.commands = commands;
+        self
+    }
+
+    /// Adds what the servers wrote last in rounds that failed.
+    #[must_use]
+    pub fn with_logs(mut self, logs: Vec<Log>) -> Self {
+        self.logs = logs;
+        self
+    }
+
+    /// Adds files that the run left, to those that were added already.
+    #[must_use]
+    pub fn with_attachments(mut self, files: impl IntoIterator<Item = Attachment>) -> Self {
+        self.attachments.extend(files);
+        self
+    }
+
+    /// Adds what a reader must know first, a sentence each.
+    #[must_use]
+    pub fn with_warnings(mut self, warnings: impl IntoIterator<Item = String>) -> Self {
+        self.heading.warnings.extend(warnings);
+        self
+    }
+
+    /// What the report says, without any format.
+    #[must_use]
+    pub fn document(&self) -> Document {
+        Document::of(self)
     }
 
     /// What kind of servers were measured.
@@ -154,7 +196,7 @@ impl Report {
     /// All tables in one document.
     #[must_use]
     pub fn markdown(&self) -> String {
-        markdown::document(self, &tables::of(self.suite()), &Names::default())
+        markdown::document(&self.document(), &Names::default())
     }
 
     /// All tables for a terminal of `width` columns (see [`terminal_width`]), or

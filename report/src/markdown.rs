@@ -1,68 +1,51 @@
 //! The report as markdown that also reads well as it is.
 
-use crate::Report;
-use crate::chart::Chart;
+use crate::document::{Block, Document, Log, Part, PartKind};
 use crate::files::Names;
-use crate::machine::describe;
 use crate::row::{Cell, Place};
-use crate::section::Section;
 use crate::table::{Grid, Table};
-use crate::tcp::{self, least};
-use crate::{differences, notes, pictures, scaling, text, verification};
+use crate::text;
 use std::fmt::Write as _;
-use wsbench_schema::Suite;
 
-/// All of it, or the tables that are given.
+/// All of it.
 #[must_use]
-pub fn document(report: &Report, tables: &[Table], names: &Names<'_>) -> String {
-    let mut out = String::new();
-    let run = text::markdown(report.run());
-    let title = match tables {
-        [only] => only.title,
-        _ => "Report",
+pub fn document(document: &Document, names: &Names<'_>) -> String {
+    let mut out = heading("Report", document);
+    for part in &document.parts {
+        chapter(&mut out, part, part.blocks.iter().filter(is_told), names);
+    }
+    out
+}
+
+/// One table under each load.
+#[must_use]
+pub fn single(document: &Document, table: &Table, names: &Names<'_>) -> String {
+    let mut out = heading(table.title, document);
+    let is_of_table = |block: &&Block| match block {
+        Block::Grid(grid) => grid.file == table.file,
+        Block::Absent { file, .. } | Block::Definitions { file, .. } => file == table.file,
+        Block::List(_) => true,
+        _ => false,
     };
-    line(&mut out, &format!("# {title}: run {run}\n"));
-    for warning in &report.heading.warnings {
-        line(&mut out, &format!("> **{}**\n", text::markdown(warning)));
-    }
-    for (name, value) in &report.heading.facts {
-        line(&mut out, &format!("- {name}: {}", text::markdown(value)));
-    }
-    let is_whole = tables.len() > 1;
-    if is_whole {
-        for found in tcp::overview(&report.sections) {
-            line(&mut out, &format!("\n## {}\n", found.title));
-            grid(&mut out, &found);
-        }
-        pictures(&mut out, &pictures::across(&report.sections), names);
-    }
-    for section in &report.sections {
-        load(&mut out, section, tables);
-        if is_whole {
-            pictures(&mut out, &pictures::of_section(section), names);
-        }
-    }
-    if is_whole {
-        for found in scaling::grids(&report.sections) {
-            line(&mut out, &format!("\n## {}\n", found.title));
-            grid(&mut out, &found);
-        }
-        verification(&mut out, report);
-    }
-    let shown: Vec<&Table> = tables
-        .iter()
-        .filter(|table| report.sections.iter().any(|s| table.applies_to(&s.load)))
-        .collect();
-    if !shown.is_empty() {
-        line(&mut out, "\n## How to read it");
-    }
-    for table in shown {
-        line(&mut out, &format!("\n### {} explained\n", table.title));
-        for definition in table.definitions {
-            line(&mut out, &format!("- {definition}"));
+    for part in &document.parts {
+        if matches!(part.kind, PartKind::Load { .. } | PartKind::Definitions) {
+            let mut blocks = part.blocks.iter().filter(is_of_table).peekable();
+            if blocks.peek().is_some() {
+                chapter(&mut out, part, blocks, names);
+            }
         }
     }
     out
+}
+
+fn is_told(block: &&Block) -> bool {
+    !matches!(
+        block,
+        Block::Absent {
+            is_silent: true,
+            ..
+        }
+    )
 }
 
 fn line(out: &mut String, text: &str) {
@@ -70,54 +53,94 @@ fn line(out: &mut String, text: &str) {
     out.push('\n');
 }
 
-fn pictures(out: &mut String, charts: &[Chart], names: &Names<'_>) {
-    for chart in charts {
-        let title = text::markdown(&chart.title);
-        line(out, &format!("\n![{title}]({})", names.link(chart)));
+/// A line with an empty one above it.
+fn paragraph(out: &mut String, text: &str) {
+    out.push('\n');
+    line(out, text);
+}
+
+fn heading(title: &str, document: &Document) -> String {
+    let run = text::markdown(&document.run);
+    let mut out = format!("# {title}: run {run}\n");
+    for warning in &document.warnings {
+        paragraph(&mut out, &format!("> **{}**", text::markdown(warning)));
+    }
+    out.push('\n');
+    for (name, value) in &document.facts {
+        line(&mut out, &format!("- {name}: {}", text::markdown(value)));
+    }
+    if !document.commands.is_empty() {
+        paragraph(&mut out, "To do it again:\n");
+        for command in &document.commands {
+            line(&mut out, &format!("    {}", text::one_line(command)));
+        }
+    }
+    out
+}
+
+fn chapter<'a>(
+    out: &mut String,
+    part: &Part,
+    blocks: impl Iterator<Item = &'a Block>,
+    names: &Names<'_>,
+) {
+    paragraph(out, &format!("## {}", part.title));
+    let mut is_in_list = false;
+    for block in blocks {
+        let follows = std::mem::replace(&mut is_in_list, matches!(block, Block::File(_)));
+        if !(follows && is_in_list) {
+            out.push('\n');
+        }
+        match block {
+            Block::Paragraph(text) => line(out, text),
+            Block::List(items) => {
+                for item in items {
+                    line(out, &format!("- {}", text::markdown(&item.title)));
+                    for part in &item.lines {
+                        line(out, &format!("  - {}", text::markdown(part)));
+                    }
+                }
+            }
+            Block::Grid(found) => {
+                if let Some(title) = part.heading_of(&found.title) {
+                    line(out, &format!("### {title}\n"));
+                }
+                grid(out, found);
+            }
+            Block::Absent { title, reason, .. } => line(out, &format!("### {title}\n\n{reason}")),
+            Block::Chart(chart) => {
+                let title = text::markdown(&chart.title);
+                line(out, &format!("![{title}]({})", names.link(chart)));
+            }
+            Block::Definitions { title, lines, .. } => {
+                line(out, &format!("### {title}\n"));
+                for definition in lines {
+                    line(out, &format!("- {definition}"));
+                }
+            }
+            Block::Log(found) => log(out, found),
+            Block::File(file) => {
+                let title = text::markdown(&file.title);
+                line(out, &format!("- [{title}]({})", names.path(&file.file())));
+            }
+        }
     }
 }
 
-fn verification(out: &mut String, report: &Report) {
-    let items = verification::items(&report.examinations);
-    line(out, "\n## Verification\n");
-    if items.is_empty() {
-        return line(out, "No server was examined.");
+fn log(out: &mut String, log: &Log) {
+    let subject = text::markdown(&log.subject);
+    line(
+        out,
+        &format!(
+            "### {subject}, round {}, load {}\n",
+            log.round, log.load_hash
+        ),
+    );
+    if log.is_cut {
+        line(out, "    (lines before these are left out)");
     }
-    line(out, &verification::about(report.suite()));
-    line(out, "");
-    for item in items {
-        line(out, &format!("- {}", text::markdown(&item.title)));
-        for part in item.lines {
-            line(out, &format!("  - {}", text::markdown(&part)));
-        }
-    }
-}
-
-fn load(out: &mut String, section: &Section, tables: &[Table]) {
-    line(out, &format!("\n## Load {}\n", section.load_hash));
-    let about = describe(&section.load);
-    for part in about.into_iter().chain(notes::of_section(section)) {
-        line(out, &format!("- {}", text::markdown(&part)));
-    }
-    let is_whole = tables.len() > 1;
-    for table in tables {
-        let applies = table.applies_to(&section.load);
-        // The tables of relays are of one kind of load or of another.
-        if is_whole && !applies && section.suite != Suite::Websocket {
-            continue;
-        }
-        line(out, &format!("\n### {}\n", table.title));
-        match applies {
-            true => grid(out, &table.fill(section)),
-            false => line(out, &format!("This load has no {} phase.", table.phase)),
-        }
-    }
-    if is_whole {
-        let more = least::grid(section).into_iter();
-        for found in more.chain(differences::grid(section)) {
-            line(out, &format!("\n### {}\n", found.title));
-            grid(out, &found);
-        }
+    for written in &log.lines {
+        line(out, &format!("    {}", text::one_line(written)));
     }
 }
 
@@ -134,7 +157,8 @@ fn cell(cell: &Cell) -> String {
 /// In the source a long reason must not widen its whole column.
 const WIDEST: usize = 32;
 
-fn grid(out: &mut String, grid: &Grid) {
+/// A table, and the lines under it.
+pub fn grid(out: &mut String, grid: &Grid) {
     let mut lines: Vec<Vec<String>> = Vec::new();
     lines.push(
         grid.header
@@ -143,7 +167,7 @@ fn grid(out: &mut String, grid: &Grid) {
             .collect(),
     );
     for row in &grid.rows {
-        lines.push(row.iter().map(cell).collect());
+        lines.push(row.cells.iter().map(cell).collect());
     }
     let widths: Vec<usize> = (0..grid.header.len())
         .map(|column| {

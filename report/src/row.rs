@@ -55,6 +55,19 @@ impl Cell {
     pub fn of(value: Option<f64>, unit: Unit) -> Self {
         value.map_or(Cell::Missing, |value| Cell::Number(value, unit))
     }
+
+    /// Of its figures; none if it has no figure.
+    #[must_use]
+    pub fn unit(&self) -> Option<Unit> {
+        match self {
+            Cell::Missing | Cell::Text(_) | Cell::Failed { .. } => None,
+            Cell::Number(_, unit)
+            | Cell::Span(_, _, unit)
+            | Cell::Change(_, _, unit)
+            | Cell::Part(_, _, unit)
+            | Cell::Placed(_, unit, _) => Some(*unit),
+        }
+    }
 }
 
 /// One subject in one phase.

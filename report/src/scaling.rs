@@ -89,12 +89,13 @@ fn grid(group: &[&Section]) -> Grid {
     let mut notes = notes::under(&rows);
     notes.insert(0, about(group));
     Grid {
-        title: TITLE,
+        file: "against-connections".to_owned(),
+        title: TITLE.to_owned(),
         names: 2,
         header: table::header(&columns),
         rows: rows
             .iter()
-            .map(|row| table::cells(&columns, row, 2))
+            .map(|row| table::line(&columns, row, 2))
             .collect(),
         notes,
     }
@@ -159,7 +160,7 @@ mod tests {
         let shown: Vec<Vec<String>> = grid
             .rows
             .iter()
-            .map(|row| row[..2].iter().map(text::cell).collect())
+            .map(|row| row.cells[..2].iter().map(text::cell).collect())
             .collect();
         let expected = [
             ["axum", "10"],
@@ -170,8 +171,12 @@ mod tests {
             ["floor (yardstick)", "100"],
         ];
         assert_eq!(shown, expected);
-        assert!(grid.rows.iter().all(|row| row.len() == grid.header.len()));
-        assert!(text::cell(&grid.rows[3][2]).contains("no memory"));
+        assert!(
+            grid.rows
+                .iter()
+                .all(|row| row.cells.len() == grid.header.len())
+        );
+        assert!(text::cell(&grid.rows[3].cells[2]).contains("no memory"));
         let note = &grid.notes[0];
         assert!(note.contains("The same server process or processes for all steps"));
         assert!(note.contains("grew by while the step connected"), "{note}");

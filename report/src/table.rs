@@ -3,6 +3,7 @@
 
 use crate::row::{Cell, Order, Row};
 use crate::section::Section;
+use crate::units::Unit;
 use wsbench_schema::{Load, Phase};
 
 /// One column.
@@ -43,24 +44,57 @@ pub fn header(columns: &[Column]) -> Vec<String> {
 /// A table filled with the rows of a section.
 #[derive(Clone, Debug)]
 pub struct Grid {
-    /// What stands above it.
-    pub title: &'static str,
+    /// What it is called where titles are too long, in all reports: the name of a file
+    /// or a sheet, or a part of one. Small letters, digits and `-`.
+    pub file: String,
+    /// What stands above it; our own words.
+    pub title: String,
     /// Columns from the left that name a row; the others hold what is known of it.
     pub names: usize,
     /// The names of the columns.
     pub header: Vec<String>,
-    /// As many cells in each as there are columns.
-    pub rows: Vec<Vec<Cell>>,
+    /// From top to bottom.
+    pub rows: Vec<Line>,
     /// What stands under it, a line each.
     pub notes: Vec<String>,
 }
 
+/// A row of a table.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Line {
+    /// Whose figures these are, without what the first cell may say beside the name;
+    /// `None` where a row is about something else, as about a load.
+    pub subject: Option<String>,
+    /// As many as the table has columns.
+    pub cells: Vec<Cell>,
+}
+
+impl Line {
+    /// A row of what was measured of one subject.
+    #[must_use]
+    pub fn of(subject: &str, cells: Vec<Cell>) -> Self {
+        Self {
+            subject: Some(subject.to_owned()),
+            cells,
+        }
+    }
+}
+
 impl Grid {
+    /// The unit of a column's figures; none if it has no figures, or of several units.
+    #[must_use]
+    pub fn unit(&self, column: usize) -> Option<Unit> {
+        let cells = self.rows.iter().filter_map(|row| row.cells.get(column));
+        let mut units = cells.filter_map(Cell::unit);
+        let first = units.next()?;
+        units.all(|unit| unit == first).then_some(first)
+    }
+
     /// Columns from the left that are names in words, and read from their left.
     #[must_use]
     pub fn words(&self) -> usize {
         let is_text = |column: usize| {
-            let mut cells = self.rows.iter().filter_map(|row| row.get(column));
+            let mut cells = self.rows.iter().filter_map(|row| row.cells.get(column));
             column == 0 || cells.all(|cell| matches!(cell, Cell::Text(_)))
         };
         (0..self.names)
@@ -86,13 +120,11 @@ impl Table {
     pub fn fill(&self, section: &Section) -> Grid {
         let rows = Row::all(section, self.phase, self.order);
         Grid {
-            title: self.title,
+            file: self.file.to_owned(),
+            title: self.title.to_owned(),
             names: 1,
             header: header(&self.columns),
-            rows: rows
-                .iter()
-                .map(|row| cells(&self.columns, row, 1))
-                .collect(),
+            rows: rows.iter().map(|row| line(&self.columns, row, 1)).collect(),
             notes: (self.notes)(&rows),
         }
     }
@@ -100,7 +132,7 @@ impl Table {
 
 /// What the columns read from a row, of which the first `names` say what it is.
 #[must_use]
-pub fn cells(columns: &[Column], row: &Row<'_>, names: usize) -> Vec<Cell> {
+pub fn line(columns: &[Column], row: &Row<'_>, names: usize) -> Line {
     let mut cells: Vec<Cell> = columns.iter().map(|column| (column.cell)(row)).collect();
     // The reason takes the place of the first figure, and what is known of the load
     // alone is not repeated beside it. How far a round came before it failed is known,
@@ -114,5 +146,5 @@ pub fn cells(columns: &[Column], row: &Row<'_>, names: usize) -> Vec<Cell> {
             *first = failure;
         }
     }
-    cells
+    Line::of(&row.subject.name, cells)
 }

@@ -122,7 +122,7 @@ impl Strip {
         let cells: Vec<String> = grid
             .rows
             .iter()
-            .map(|row| match &row[column] {
+            .map(|row| match &row.cells[column] {
                 // The reason is long and stands under the table.
                 Cell::Failed { .. } => "FAILED".to_owned(),
                 cell => text::one_line(&text::cell(cell)),
@@ -217,13 +217,15 @@ fn print(columns: &[&Strip], words: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::table::Line;
 
     fn strip(header: &str, cell: &str) -> Strip {
         let grid = Grid {
-            title: "",
+            file: String::new(),
+            title: String::new(),
             names: 1,
             header: vec![header.to_owned()],
-            rows: vec![vec![Cell::Text(cell.to_owned())]],
+            rows: vec![Line::of("", vec![Cell::Text(cell.to_owned())])],
             notes: Vec::new(),
         };
         Strip::new(&grid, 0)
@@ -274,10 +276,11 @@ mod tests {
             reason: "x".repeat(500),
         };
         let grid = Grid {
-            title: "T",
+            file: "t".to_owned(),
+            title: "T".to_owned(),
             names: 1,
             header: vec!["Framework".to_owned(), "TPS".to_owned()],
-            rows: vec![vec![Cell::Text("axum".into()), failed]],
+            rows: vec![Line::of("axum", vec![Cell::Text("axum".into()), failed])],
             notes: Vec::new(),
         };
         assert_eq!(Strip::new(&grid, 1).cells, ["FAILED"]);

@@ -1,9 +1,9 @@
 //! The three with the least CPU, which the original sets apart.
 
 use super::{CPU_PER_GIB, own, relay, stats};
-use crate::row::{Cell, Row};
+use crate::row::Row;
 use crate::section::Section;
-use crate::table::{self, Grid};
+use crate::table::{self, Grid, Line};
 use crate::tables::column;
 use crate::units::Unit;
 use wsbench_schema::{Phase, Suite};
@@ -48,13 +48,16 @@ pub fn grid(section: &Section) -> Option<Grid> {
             row.span(stats::cpu_per_gib, Unit::Seconds)
         }),
     ];
-    let cells =
-        |row: &Row<'_>| -> Vec<Cell> { columns.iter().map(|column| (column.cell)(row)).collect() };
+    let line = |row: &Row<'_>| {
+        let cells = columns.iter().map(|column| (column.cell)(row));
+        Line::of(&row.subject.name, cells.collect())
+    };
     Some(Grid {
-        title: TITLE,
+        file: "least-cpu".to_owned(),
+        title: TITLE.to_owned(),
         names: 1,
         header: table::header(&columns),
-        rows: rows.iter().map(cells).collect(),
+        rows: rows.iter().map(line).collect(),
         notes: Vec::new(),
     })
 }

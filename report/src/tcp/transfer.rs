@@ -198,12 +198,13 @@ pub fn summary(sections: &[Section]) -> Option<Grid> {
         .flat_map(|section| Row::all(section, Phase::Bulk, by_throughput));
     let rows: Vec<Row<'_>> = rows.collect();
     Some(Grid {
-        title: "Summary",
+        file: "summary".to_owned(),
+        title: "Summary".to_owned(),
         names: 2,
         header: table::header(&columns),
         rows: rows
             .iter()
-            .map(|row| table::cells(&columns, row, 2))
+            .map(|row| table::line(&columns, row, 2))
             .collect(),
         notes: vec!["Marks and losses are explained under the tables of each load.".to_owned()],
     })

@@ -6,7 +6,7 @@ use crate::differences::Difference;
 use crate::row::{Cell, Place};
 use crate::section::{Section, Subject};
 use crate::stats::{Stat, median, server_cpu_per_message};
-use crate::table::Grid;
+use crate::table::{Grid, Line};
 use crate::units::Unit;
 use wsbench_schema::{Phase, Suite};
 
@@ -30,19 +30,21 @@ pub fn grid(sections: &[Section]) -> Option<Grid> {
     }
     let mut header = vec!["CPU s/GiB".to_owned()];
     header.extend(names.iter().map(|name| (*name).to_owned()));
-    let rows: Vec<Vec<Cell>> = sections
+    let rows: Vec<Line> = sections
         .iter()
         .map(|section| line(section, &names))
         .collect();
+    let cells = || rows.iter().flat_map(|row| &row.cells);
     let is_placed = |cell: &Cell| matches!(cell, Cell::Placed(..));
-    if !rows.iter().flatten().any(is_placed) {
+    if !cells().any(is_placed) {
         return None;
     }
     let is_open = |cell: &Cell| matches!(cell, Cell::Placed(_, _, Place::TooFewRounds));
-    let is_open = rows.iter().flatten().any(is_open);
+    let is_open = cells().any(is_open);
     let needed = sections.iter().filter_map(|section| needed(section)).max();
     Some(Grid {
-        title: TITLE,
+        file: "winners".to_owned(),
+        title: TITLE.to_owned(),
         names: 1,
         header,
         rows,
@@ -85,7 +87,7 @@ fn middle(subject: &Subject, phase: Phase, stat: Stat) -> Option<f64> {
     median(trials.filter_map(|trial| stat(trial, phase)))
 }
 
-fn line(section: &Section, names: &[&str]) -> Vec<Cell> {
+fn line(section: &Section, names: &[&str]) -> Line {
     let (phase, stat) = compared(section);
     let with_figures = section.subjects.iter().filter_map(|subject| {
         let cost = middle(subject, phase, stat).filter(|_| !subject.is_direct)?;
@@ -104,7 +106,10 @@ fn line(section: &Section, names: &[&str]) -> Vec<Cell> {
             _ => Cell::Missing,
         }
     }));
-    cells
+    Line {
+        subject: None,
+        cells,
+    }
 }
 
 fn place(differences: &[Difference], phase: Phase, first: &str, name: &str) -> Place {
@@ -148,7 +153,7 @@ mod tests {
         let trials = section::last_attempts(&plan, records).unwrap();
         let grid = grid(&section::sections(&plan, &trials).unwrap()).unwrap();
         let lines = grid.rows.iter().map(|row| {
-            let cells: Vec<String> = row.iter().map(text::cell).collect();
+            let cells: Vec<String> = row.cells.iter().map(text::cell).collect();
             cells.join(" | ")
         });
         [grid.header.join(" | ")]
