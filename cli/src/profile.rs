@@ -13,7 +13,8 @@ use std::fmt;
 use std::fs;
 use std::time::Duration;
 use wsbench_schema::{
-    BulkLoad, DialLoad, Direction, EchoLoad, Load, MessageKind, RateLoad, Suite, Transport,
+    BulkLoad, DialLoad, Direction, EchoLoad, Load, MessageKind, RateLoad, ReleaseLoad, Suite,
+    Transport,
 };
 
 /// What is done to a server, how often, and how closely it is watched.
@@ -146,6 +147,7 @@ impl Profile {
                     rate: None,
                     after_connections: 0,
                     bulk: None,
+                    release: None,
                     transport: Transport::Websocket,
                     client_burn_ns: 0,
                 },
@@ -253,6 +255,20 @@ const BATCH_BYTES: u32 = 16_384;
 /// Long enough for a million connections with all of them in flight.
 const ECHO_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// Long enough for the tasks of closed connections to end.
+const RELEASE_SETTLE: Duration = Duration::from_secs(1);
+/// For the close handshakes of many connections at once.
+const RELEASE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The end of a load that closes so many of a hundred connections.
+pub fn release(percent: u32) -> ReleaseLoad {
+    ReleaseLoad {
+        percent,
+        settle_ms: millis(RELEASE_SETTLE),
+        timeout_ms: millis(RELEASE_TIMEOUT),
+    }
+}
+
 /// The original's closed loop.
 pub fn default_echo() -> EchoLoad {
     EchoLoad {
@@ -322,6 +338,7 @@ struct LoadTable {
     echo: Option<EchoTable>,
     rate: Option<RateTable>,
     bulk: Option<BulkTable>,
+    release: Option<ReleaseTable>,
 }
 
 #[derive(Default, Deserialize)]
@@ -366,6 +383,16 @@ struct BulkTable {
     duration: Option<Duration>,
     #[serde(deserialize_with = "duration")]
     timeout: Duration,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct ReleaseTable {
+    percent: u32,
+    #[serde(default, deserialize_with = "some_duration")]
+    settle: Option<Duration>,
+    #[serde(default, deserialize_with = "some_duration")]
+    timeout: Option<Duration>,
 }
 
 fn both() -> Direction {
@@ -480,6 +507,11 @@ impl LoadTable {
             duration_ms: bulk.duration.map(millis),
             timeout_ms: millis(bulk.timeout),
         });
+        let release = load.release.map(|release| ReleaseLoad {
+            percent: release.percent,
+            settle_ms: millis(release.settle.unwrap_or(RELEASE_SETTLE)),
+            timeout_ms: millis(release.timeout.unwrap_or(RELEASE_TIMEOUT)),
+        });
         let rate = load.rate.map(|rate| RateLoad {
             connections: rate.connections,
             duration_ms: millis(rate.duration),
@@ -514,6 +546,7 @@ impl LoadTable {
                 rate,
                 after_connections: 0,
                 bulk,
+                release,
                 transport,
                 client_burn_ns: 0,
             },
@@ -641,6 +674,7 @@ mod tests {
             }),
             after_connections: 0,
             bulk: None,
+            release: None,
             transport: wsbench_schema::Transport::Websocket,
             client_burn_ns: 0,
         };

@@ -234,6 +234,7 @@ fn unit(phase: Phase) -> &'static str {
         Phase::Echo => "echoes",
         Phase::Rate => "messages",
         Phase::Bulk => "bytes",
+        Phase::Release => "connections closed",
     }
 }
 

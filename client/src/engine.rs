@@ -102,7 +102,9 @@ impl Engine {
                 load.rate.clone(),
             )
         };
-        let refusal = if load.after_connections != self.load.connections {
+        let refusal = if self.load.release.is_some() {
+            "connections were closed at the end of this load; no step can follow".into()
+        } else if load.after_connections != self.load.connections {
             let (after, have) = (load.after_connections, self.load.connections);
             format!("the next step begins with {after} connections, but {have} were asked for")
         } else if load.connections > room {
@@ -145,6 +147,7 @@ impl Engine {
             Phase::Echo => self.load.echo.is_some(),
             Phase::Rate => self.load.rate.is_some(),
             Phase::Bulk => self.load.bulk.is_some(),
+            Phase::Release => self.load.release.is_some(),
         };
         Phase::ALL.into_iter().filter(is_run).collect()
     }
@@ -206,6 +209,9 @@ impl Engine {
             (Phase::Bulk, _, _) if let Some(bulk) = &load.bulk => {
                 let first = self.route.first();
                 Ok(orders::bulk(workers, load, bulk, first, start_ns))
+            }
+            (Phase::Release, _, _) if let Some(release) = &load.release => {
+                Ok(orders::release(workers, release))
             }
             (Phase::Connect, _, _) => Ok(orders::connect(workers, &self.route, load, self.seed)),
             (Phase::Warmup | Phase::Echo, Some(echo), _) => {

@@ -68,6 +68,10 @@ pub trait Protocol: Send + 'static {
     /// differs for each attempt.
     fn request(&self, nonce: u64, first: u32, port: u16, out: &mut Vec<u8>);
 
+    /// Appends what asks the peer to close the connection. Plain streams have no such
+    /// thing, and no load of them has a release.
+    fn farewell(&self, _out: &mut Vec<u8>) {}
+
     /// Judges what has come in answer to [`Protocol::request`].
     fn welcome(&self, nonce: u64, first: u32, answer: &[u8]) -> Welcome;
 

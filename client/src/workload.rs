@@ -6,6 +6,7 @@ pub mod connect;
 pub mod echo;
 pub mod overdue;
 pub mod rate;
+pub mod release;
 
 use crate::cause::Cause;
 use crate::engine::net::Net;

@@ -12,7 +12,9 @@ use util::{
     answer, causes, echo, echoes, expect, in_time_wait, load, messages, metric, run, server,
 };
 use wsbench_client::Engine;
-use wsbench_schema::{EchoLoad, MessageKind, Phase, PortRange, Target, decode_histogram};
+use wsbench_schema::{
+    EchoLoad, MessageKind, Phase, PortRange, ReleaseLoad, Target, decode_histogram,
+};
 
 #[test]
 fn every_echo_of_an_honest_server_counts_once() {
@@ -339,4 +341,56 @@ fn no_connection_is_left_in_time_wait_however_it_ended() {
         assert!(Instant::now() < deadline, "TIME_WAIT is not seen");
         sleep(Duration::from_millis(5));
     }
+}
+
+#[test]
+fn a_release_closes_its_share_and_leaves_the_others_open() {
+    let mut load = echoes(9, 64, 90);
+    load.release = Some(ReleaseLoad {
+        percent: 50,
+        settle_ms: 20,
+        timeout_ms: 5000,
+    });
+    let target = server(echo);
+    let mut engine = Engine::prepare(load.clone(), &target, 1).unwrap();
+    let stop = AtomicBool::new(false);
+    let shards = engine.shards();
+    assert_eq!(engine.phases().last(), Some(&Phase::Release));
+    let mut released = None;
+    for phase in engine.phases() {
+        let began = Instant::now();
+        let report = engine.run(phase, None, &stop, &mut |_| {}).unwrap();
+        assert!(phase != Phase::Release || began.elapsed() >= Duration::from_millis(20));
+        released = Some(report);
+    }
+    let released = released.unwrap();
+    // Each shard rounds down.
+    let closed = match shards {
+        1 => 4,
+        _ => metric(&released, "planned_count"),
+    };
+    assert!((3..=4).contains(&closed), "{closed}");
+    expect(&released, closed, &[]);
+    assert_eq!(metric(&released, "connections_count"), 9);
+    assert_eq!(metric(&released, "connections_lost_count"), 0);
+    assert_eq!(u64::from(engine.open()), 9 - closed);
+    let refused = engine.extend(load).unwrap_err().to_string();
+    assert!(refused.contains("no step can follow"), "{refused}");
+}
+
+#[test]
+fn a_close_that_the_server_never_completes_is_given_up_and_counted() {
+    let mut load = echoes(6, 64, 60);
+    load.release = Some(ReleaseLoad {
+        percent: 100,
+        settle_ms: 0,
+        timeout_ms: 100,
+    });
+    // It reads the close frame and says nothing.
+    let deaf = server(|stream, _, first, payload| match first & 0x0F {
+        8 => true,
+        _ => answer(stream, first, payload),
+    });
+    let reports = run(load, &deaf);
+    expect(&reports[&Phase::Release], 0, &[("lost", 6)]);
 }

@@ -24,7 +24,13 @@ pub fn block(record: &TrialRecord, percentiles: bool) -> String {
         Err(error) => (without_latencies(record), Some(error.to_string())),
     };
     let mut blocks = Vec::new();
-    for phase in [Phase::Connect, Phase::Echo, Phase::Rate, Phase::Bulk] {
+    for phase in [
+        Phase::Connect,
+        Phase::Echo,
+        Phase::Rate,
+        Phase::Bulk,
+        Phase::Release,
+    ] {
         if record.metric(phase, metric::PLANNED).is_none() {
             continue;
         }
@@ -34,6 +40,7 @@ pub fn block(record: &TrialRecord, percentiles: bool) -> String {
             Phase::Rate => block.rate(),
             Phase::Warmup | Phase::Echo => block.echo(),
             Phase::Bulk => block.bulk(),
+            Phase::Release => block.release(),
         }
         block.notes();
         blocks.push(block.text);
@@ -135,6 +142,19 @@ impl<'a> Block<'a> {
         }
         self.cpu_and_memory();
         self.costs();
+    }
+
+    /// How the server's memory went from full of traffic to partly closed.
+    fn release(&mut self) {
+        self.title("BenchRelease");
+        self.count("CONNS", metric::CONNECTIONS);
+        self.count("CLOSED", metric::SUCCEEDED);
+        self.count("NOT CLOSED", metric::FAILED);
+        self.stat("MEM IDLE", stats::memory_idle, Unit::Bytes);
+        let after_traffic = stats::memory_after_traffic;
+        self.stat("MEM AFTER TRAFFIC", after_traffic, Unit::Bytes);
+        self.stat("MEM AFTER CLOSE", stats::memory_after_release, Unit::Bytes);
+        self.stat("GIVEN BACK", stats::memory_given_back, Unit::Percent);
     }
 
     /// As the original's server of transfers tells it, in its order and words.

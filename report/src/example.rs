@@ -37,6 +37,7 @@ pub fn load() -> Load {
         }),
         after_connections: 0,
         bulk: None,
+        release: None,
         transport: Transport::Websocket,
         client_burn_ns: 0,
     }

@@ -6,8 +6,8 @@ use crate::units::{self, Unit, date, ranges};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use wsbench_schema::{
-    BulkLoad, CpuMap, EchoLoad, Load, MessageKind, Outcome, RateLoad, RunPlan, Transport,
-    TrialRecord,
+    BulkLoad, CpuMap, EchoLoad, Load, MessageKind, Outcome, RateLoad, ReleaseLoad, RunPlan,
+    Transport, TrialRecord,
 };
 
 /// Facts, and warnings that come before them.
@@ -292,6 +292,7 @@ pub fn describe(load: &Load) -> Vec<String> {
     lines.extend(load.echo.as_ref().map(describe_echo));
     lines.extend(load.rate.as_ref().map(describe_rate));
     lines.extend(load.bulk.as_ref().map(describe_bulk));
+    lines.extend(load.release.as_ref().map(describe_release));
     if load.client_burn_ns > 0 {
         let burn = load.client_burn_ns;
         lines.push(format!(
@@ -310,6 +311,15 @@ fn limit(per_s: u64) -> String {
         0 => String::new(),
         _ => format!(", at most {per_s} a second in all"),
     }
+}
+
+fn describe_release(release: &ReleaseLoad) -> String {
+    format!(
+        "release: {} % of the connections closed at the end, memory read {} later, timeout {}",
+        release.percent,
+        millis(release.settle_ms),
+        millis(release.timeout_ms),
+    )
 }
 
 fn describe_echo(echo: &EchoLoad) -> String {

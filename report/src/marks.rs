@@ -101,7 +101,10 @@ fn counted(rounds: usize) -> String {
 /// Whether the row shows the client's limit. Where that cannot be told, the row
 /// says so: silence would read as "no".
 fn client_bound(row: &Row<'_>) -> Vec<Flag> {
-    let measured = |trial: &&TrialRecord| trial.metric(row.phase, metric::SUCCEEDED).is_some();
+    // While connections are closed nobody is measured by speed.
+    let measured = |trial: &&TrialRecord| {
+        row.phase != Phase::Release && trial.metric(row.phase, metric::SUCCEEDED).is_some()
+    };
     let trials: Vec<&TrialRecord> = row.subject.completed.iter().filter(measured).collect();
     let judged = |verdict: Option<bool>| {
         let verdicts = trials

@@ -154,6 +154,7 @@ fn lost_connections(row: &Row<'_>) -> Option<String> {
     let when = match row.phase {
         Phase::Connect => "after they were established",
         Phase::Warmup | Phase::Echo | Phase::Rate | Phase::Bulk => "on the way",
+        Phase::Release => "while others were closed",
     };
     let causes = list(&causes(row, "connections_lost_"));
     (lost > 0).then(|| format!("{name}: {lost} connections lost {when} ({causes})."))

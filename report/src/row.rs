@@ -199,6 +199,8 @@ impl<'a> Row<'a> {
             Phase::Warmup | Phase::Echo => metric::ECHO_LATENCY,
             Phase::Rate => metric::INTENDED_LATENCY,
             Phase::Bulk => metric::TRANSFER_LATENCY,
+            // It has none of its own: how long a close takes is not measured.
+            Phase::Release => metric::DIAL_LATENCY,
         }
     }
 

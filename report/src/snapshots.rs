@@ -452,3 +452,43 @@ fn files_are_named_with_prefix_and_suffix_and_all_written() {
             .starts_with("`../` in a report's file name")
     );
 }
+
+#[test]
+fn memory_is_told_idle_after_traffic_and_after_connections_were_closed() {
+    let released = |name: &str, idle, after, closed, failed| {
+        let mut trial = example::trial(name, 1);
+        trial.load.release = Some(wsbench_schema::ReleaseLoad {
+            percent: 50,
+            settle_ms: 1000,
+            timeout_ms: 10_000,
+        });
+        trial.load_hash = trial.load.hash();
+        for (phase, metric, value) in [
+            (Phase::Connect, metric::SUCCEEDED, 1000),
+            (Phase::Connect, metric::SERVER_RSS_START, 4_000_000),
+            (Phase::Connect, metric::SERVER_RSS_END, idle),
+            (Phase::Release, metric::CONNECTIONS, 1000),
+            (Phase::Release, metric::PLANNED, 500),
+            (Phase::Release, metric::SUCCEEDED, 500 - failed),
+            (Phase::Release, metric::FAILED, failed),
+            (Phase::Release, "failed_lost_count", failed),
+            (Phase::Release, metric::SERVER_RSS_START, after),
+            (Phase::Release, metric::SERVER_RSS_END, closed),
+        ] {
+            trial.metrics.insert(phase.metric(metric), value);
+        }
+        trial
+    };
+    let trials = [
+        released("hoarder", 20_000_000, 150_000_000, 149_000_000, 3),
+        released("tidy", 10_000_000, 12_000_000, 8_000_000, 0),
+    ];
+    let plan = RunPlan {
+        loads: vec![trials[0].load.clone()],
+        ..example::plan(&["hoarder", "tidy"], 1)
+    };
+    let report = Report::new(&plan, &trials).unwrap();
+    let table = crate::tables::of(Suite::Websocket).pop().unwrap();
+    let names = crate::files::Names::default();
+    assert_snapshot!(crate::markdown::document(&report, &[table], &names));
+}

@@ -137,6 +137,46 @@ pub fn memory_per_connection(trial: &TrialRecord, _phase: Phase) -> Option<f64> 
     quotient(end? - start?, established?)
 }
 
+/// Resident memory with all connections open and nothing sent yet, in bytes.
+#[must_use]
+pub fn memory_idle(trial: &TrialRecord, _phase: Phase) -> Option<f64> {
+    metric(trial, Phase::Connect, metric::SERVER_RSS_END)
+}
+
+/// Resident memory when all traffic is over and before any connection is closed, in bytes.
+#[must_use]
+pub fn memory_after_traffic(trial: &TrialRecord, _phase: Phase) -> Option<f64> {
+    metric(trial, Phase::Release, metric::SERVER_RSS_START)
+}
+
+/// Resident memory some time after connections were closed, in bytes.
+#[must_use]
+pub fn memory_after_release(trial: &TrialRecord, _phase: Phase) -> Option<f64> {
+    metric(trial, Phase::Release, metric::SERVER_RSS_END)
+}
+
+/// What the server's memory has grown by since it had no connection, for each that is
+/// open when all traffic is over, in bytes.
+#[must_use]
+pub fn memory_per_connection_after_traffic(trial: &TrialRecord, phase: Phase) -> Option<f64> {
+    let open = metric(trial, Phase::Release, metric::CONNECTIONS)?;
+    quotient(grown(trial, memory_after_traffic(trial, phase)?)?, open)
+}
+
+/// Of what its memory has grown by, what the server gave back when connections were
+/// closed, in percent: as many as were closed if it keeps nothing of them.
+#[must_use]
+pub fn memory_given_back(trial: &TrialRecord, phase: Phase) -> Option<f64> {
+    let before = memory_after_traffic(trial, phase)?;
+    let given = before - memory_after_release(trial, phase)?;
+    let grown = grown(trial, before)?;
+    (grown > 0.0).then_some(given * 100.0 / grown)
+}
+
+fn grown(trial: &TrialRecord, to: f64) -> Option<f64> {
+    Some(to - metric(trial, Phase::Connect, metric::SERVER_RSS_START)?)
+}
+
 /// Messages that became due a second, while messages were due.
 #[must_use]
 pub fn intended_rate(trial: &TrialRecord, phase: Phase) -> Option<f64> {
@@ -172,7 +212,7 @@ mod tests {
     use super::*;
     use crate::example;
 
-    const EVERY: [Stat; 14] = [
+    const EVERY: [Stat; 19] = [
         tps,
         achieved_rate,
         cpu_avg,
@@ -186,6 +226,11 @@ mod tests {
         server_cpu_per_message,
         client_cpu_per_message,
         memory_per_connection,
+        memory_idle,
+        memory_after_traffic,
+        memory_after_release,
+        memory_per_connection_after_traffic,
+        memory_given_back,
         intended_rate,
     ];
 
@@ -208,6 +253,9 @@ mod tests {
             (Phase::Connect, metric::SERVER_RSS_START, 1_000_000),
             (Phase::Connect, metric::SERVER_RSS_END, 1_600_000),
             (Phase::Connect, metric::SUCCEEDED, 100),
+            (Phase::Release, metric::CONNECTIONS, 100),
+            (Phase::Release, metric::SERVER_RSS_START, 2_000_000),
+            (Phase::Release, metric::SERVER_RSS_END, 1_750_000),
             (Phase::Rate, metric::PLANNED, 500),
             (Phase::Rate, metric::DURATION, 2_000_000_000),
             (Phase::Rate, metric::SUCCEEDED, 500),
@@ -250,6 +298,15 @@ mod tests {
         expect(server_cpu_per_message, Phase::Echo, 800_000.0);
         expect(client_cpu_per_message, Phase::Echo, 250_000.0);
         expect(memory_per_connection, Phase::Echo, 6000.0);
+        expect(memory_idle, Phase::Release, 1_600_000.0);
+        expect(memory_after_traffic, Phase::Release, 2_000_000.0);
+        expect(memory_after_release, Phase::Release, 1_750_000.0);
+        expect(
+            memory_per_connection_after_traffic,
+            Phase::Release,
+            10_000.0,
+        );
+        expect(memory_given_back, Phase::Release, 25.0);
         expect(intended_rate, Phase::Rate, 250.0);
     }
 

@@ -112,6 +112,7 @@ impl Table {
             Phase::Warmup | Phase::Echo => load.echo.is_some(),
             Phase::Rate => load.rate.is_some(),
             Phase::Bulk => load.bulk.is_some(),
+            Phase::Release => load.release.is_some(),
         }
     }
 

@@ -13,7 +13,7 @@ use wsbench_schema::{Phase, Suite, metric};
 #[must_use]
 pub fn of(suite: Suite) -> Vec<Table> {
     match suite {
-        Suite::Websocket => vec![compact(), connections(), echo(), rate()],
+        Suite::Websocket => vec![compact(), connections(), echo(), rate(), memory()],
         Suite::Relay => tcp::relay::tables().into(),
         Suite::Transfer => tcp::transfer::tables().into(),
     }
@@ -333,6 +333,55 @@ fn rate() -> Table {
             "Late: sent more than 1 ms after it was due. Shortfall: due and never sent. Min-max: the lowest and the highest of the rounds.",
             CPU_AND_MEMORY_MEAN,
             PERCENTILES,
+            VERIFIED_MEANS,
+        ],
+        notes: notes::under,
+    }
+}
+
+fn memory() -> Table {
+    let columns = [
+        FRAMEWORK,
+        column("Idle", |row| {
+            Cell::of(row.median(stats::memory_idle), Unit::Bytes)
+        }),
+        column("After traffic", |row| {
+            Cell::of(row.median(stats::memory_after_traffic), Unit::Bytes)
+        }),
+        column("After close", |row| {
+            Cell::of(row.median(stats::memory_after_release), Unit::Bytes)
+        }),
+        column("Idle/conn", |row| {
+            Cell::of(row.median(stats::memory_per_connection), Unit::Bytes)
+        }),
+        column("After traffic/conn", |row| {
+            let each = row.median(stats::memory_per_connection_after_traffic);
+            Cell::of(each, Unit::Bytes)
+        }),
+        column("Given back", |row| {
+            Cell::of(row.median(stats::memory_given_back), Unit::Percent)
+        }),
+        CONNS,
+        column("Closed", |row| sum(row, metric::SUCCEEDED)),
+        column("Not closed", |row| sum(row, metric::FAILED)),
+        VERIFIED,
+        MARKS,
+    ];
+    Table {
+        file: "memory",
+        title: "Memory",
+        phase: Phase::Release,
+        order: |row| row.median(stats::memory_per_connection).map(|bytes| -bytes),
+        columns: columns.to_vec(),
+        definitions: &[
+            "Sorted by Idle/conn, the least first; the yardstick `floor` stands last.",
+            "Resident memory (RSS) of the server's process tree. Idle: all connections are open and no message was sent. \
+             After traffic: all messages are answered, the same connections are open. After close: a part of them was closed, \
+             with a close frame each, and the server had a moment to free what it holds of them.",
+            "Idle/conn and After traffic/conn: what memory has grown by since the server had no connection / connections.",
+            "Given back = (After traffic - After close) / what memory has grown by until then: the share of connections that were \
+             closed, if nothing of them is kept; less where the server or its allocator keeps it for later.",
+            "Closed: the server completed the close. Not closed: it did not within the timeout, or failed otherwise.",
             VERIFIED_MEANS,
         ],
         notes: notes::under,

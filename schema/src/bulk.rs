@@ -184,6 +184,7 @@ mod tests {
             echo: None,
             rate: None,
             bulk: Some(bulk),
+            release: None,
             transport: Transport::Stream,
             after_connections: 0,
             client_burn_ns: 0,

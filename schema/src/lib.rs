@@ -26,7 +26,7 @@ pub mod wire;
 pub use bulk::{BulkLoad, Direction, Transport};
 pub use examination::{Examination, Finding, Level, Verdict};
 pub use histogram::{HistogramError, decode_histogram, encode_histogram, latency_histogram};
-pub use load::{DialLoad, EchoLoad, Load, MessageKind, RateLoad};
+pub use load::{DialLoad, EchoLoad, Load, MessageKind, RateLoad, ReleaseLoad};
 pub use machine::{CpuMap, Machine};
 pub use merge::MergeError;
 pub use metric::Phase;

@@ -36,6 +36,10 @@ pub struct Load {
     /// Transfers of many bytes, if they are made: alone, and over plain TCP.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bulk: Option<BulkLoad>,
+    /// What is closed at the end, if anything is. It is left out of the text, and so of
+    /// the hash, where nothing is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub release: Option<ReleaseLoad>,
     /// Work added to the client for each message, to prove that the
     /// client-bound mark tells the truth. Zero in every honest load.
     pub client_burn_ns: u64,
@@ -107,6 +111,46 @@ pub struct RateLoad {
     /// How long answers are waited for after the last message was due, and how
     /// long a message may stay unanswered.
     pub timeout_ms: u64,
+}
+
+/// The end: some of the connections are closed, spread evenly over all that are open,
+/// so that what the server keeps of them shows in its memory.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReleaseLoad {
+    /// Of the open connections.
+    pub percent: u32,
+    /// Time for the server after the last of them is closed, before its memory is read.
+    pub settle_ms: u64,
+    /// A close that the server did not complete after this long is given up.
+    pub timeout_ms: u64,
+}
+
+impl ReleaseLoad {
+    /// An hour: more is a mistake.
+    pub const TIME_MAX_MS: u64 = 3_600_000;
+
+    fn validate(&self, load: &Load) -> Result<(), String> {
+        if load.transport == Transport::Stream {
+            return Err("release is for WebSocket servers (leave it out)".into());
+        }
+        if !(1..=100).contains(&self.percent) {
+            let percent = self.percent;
+            return Err(format!("release percent is {percent}; it must be 1 to 100"));
+        }
+        for (name, ms) in [("settle", self.settle_ms), ("timeout", self.timeout_ms)] {
+            if ms > Self::TIME_MAX_MS {
+                let most = Self::TIME_MAX_MS;
+                return Err(format!(
+                    "release {name} is {ms} ms; it must be at most {most}"
+                ));
+            }
+        }
+        match self.timeout_ms {
+            0 => Err("release timeout is 0; it must be at least 1".into()),
+            _ => Ok(()),
+        }
+    }
 }
 
 /// Warm-up echoes for each connection, and the most there ever are.
@@ -233,6 +277,9 @@ impl Load {
         if self.transport == Transport::Stream && self.payload_bytes == 0 {
             return Err("payload is 0 bytes; a stream carries none (use at least 1)".into());
         }
+        if let Some(release) = &self.release {
+            release.validate(self)?;
+        }
         match &self.bulk {
             Some(bulk) => bulk.validate(self),
             None => Ok(()),
@@ -254,6 +301,7 @@ mod tests {
             echo: None,
             rate: None,
             bulk: None,
+            release: None,
             transport: Transport::Websocket,
             after_connections: 0,
             client_burn_ns: 0,
@@ -322,6 +370,36 @@ mod tests {
             error.starts_with("rate messages a connection in all is 8640000000;"),
             "{error}"
         );
+    }
+
+    #[test]
+    fn a_release_names_what_it_cannot_do() {
+        let of = |percent, settle_ms, timeout_ms| ReleaseLoad {
+            percent,
+            settle_ms,
+            timeout_ms,
+        };
+        let reason = |release, transport| {
+            let load = Load {
+                release: Some(release),
+                transport,
+                ..load()
+            };
+            load.validate().err()
+        };
+        let websocket = |release| reason(release, Transport::Websocket);
+        assert_eq!(websocket(of(50, 0, 1)), None);
+        for (release, starts) in [
+            (of(0, 0, 1), "release percent is 0;"),
+            (of(101, 0, 1), "release percent is 101;"),
+            (of(50, 3_600_001, 1), "release settle is 3600001 ms;"),
+            (of(50, 0, 0), "release timeout is 0;"),
+        ] {
+            let reason = websocket(release).unwrap();
+            assert!(reason.starts_with(starts), "{reason}");
+        }
+        let stream = reason(of(50, 0, 1), Transport::Stream).unwrap();
+        assert!(stream.starts_with("release is for WebSocket"), "{stream}");
     }
 
     #[test]

@@ -20,16 +20,19 @@ pub enum Phase {
     Rate,
     /// Transfers of many bytes.
     Bulk,
+    /// Some of the connections are closed, and nothing else happens.
+    Release,
 }
 
 impl Phase {
     /// All phases in the order in which they run.
-    pub const ALL: [Phase; 5] = [
+    pub const ALL: [Phase; 6] = [
         Phase::Connect,
         Phase::Warmup,
         Phase::Echo,
         Phase::Rate,
         Phase::Bulk,
+        Phase::Release,
     ];
 
     /// The prefix of this phase's metrics.
@@ -41,6 +44,7 @@ impl Phase {
             Phase::Echo => "echo",
             Phase::Rate => "rate",
             Phase::Bulk => "bulk",
+            Phase::Release => "release",
         }
     }
 
@@ -59,11 +63,12 @@ impl fmt::Display for Phase {
 
 // From the client, in every phase.
 
-/// Connections to open, echoes to make, messages that became due, or transfers to make:
-/// one on each connection that was asked for.
+/// Connections to open, echoes to make, messages that became due, transfers to make
+/// (one on each connection that was asked for), or connections to close.
 pub const PLANNED: &str = "planned_count";
-/// Connections established, echoes answered rightly, messages answered rightly, or
-/// transfers of which every byte arrived and was right.
+/// Connections established, echoes answered rightly, messages answered rightly,
+/// transfers of which every byte arrived and was right, or connections of which the
+/// server completed the close.
 pub const SUCCEEDED: &str = "succeeded_count";
 /// Everything that was tried and did not succeed; the causes add up to it.
 pub const FAILED: &str = "failed_count";

@@ -199,6 +199,7 @@ mod tests {
             }),
             after_connections: 0,
             bulk: None,
+            release: None,
             transport: Transport::Websocket,
             client_burn_ns: 3,
         }

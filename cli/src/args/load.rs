@@ -2,16 +2,17 @@
 //! out: then the profile's value stands.
 
 use super::units::{boolean, whole_millis};
-use crate::profile::{Matrix, Profile, default_echo, millis};
+use crate::profile::{Matrix, Profile, default_echo, millis, release};
 use anyhow::{Context as _, bail};
 use clap::Args;
 use std::time::Duration;
-use wsbench_schema::{BulkLoad, Direction, EchoLoad, Load, MessageKind, RateLoad};
+use wsbench_schema::{BulkLoad, Direction, EchoLoad, Load, MessageKind, RateLoad, ReleaseLoad};
 
 const CONNECTIONS: &str = "Connections";
 const ECHO: &str = "Echo: closed loop";
 const RATE: &str = "Rate: open loop";
 const BULK: &str = "Bulk transfers, of a profile that has them";
+const RELEASE: &str = "Release: connections closed at the end";
 const SAMPLING: &str = "Sampling";
 
 /// What to do to a server. The defaults named are those of `client` without a
@@ -112,6 +113,16 @@ pub struct LoadArgs {
     #[arg(long, value_name = "DURATION", value_parser = whole_millis, help_heading = BULK)]
     pub bulk_timeout: Option<Duration>,
 
+    /// Close so many of a hundred connections at the end, and read the server's memory; 0: none [default: 0]
+    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u32).range(..=100), help_heading = RELEASE)]
+    pub release: Option<u32>,
+    /// Time for the server after that, before its memory is read [default: 1s]
+    #[arg(long, value_name = "DURATION", value_parser = whole_millis, help_heading = RELEASE)]
+    pub release_settle: Option<Duration>,
+    /// A close that the server did not complete after this time is given up [default: 10s]
+    #[arg(long, value_name = "DURATION", value_parser = whole_millis, help_heading = RELEASE)]
+    pub release_timeout: Option<Duration>,
+
     /// Between two readings of CPU and memory, at least 200ms [default: 1s]
     #[arg(long, value_name = "DURATION", value_parser = sample_interval, help_heading = SAMPLING)]
     pub sample_interval: Option<Duration>,
@@ -192,6 +203,7 @@ impl LoadArgs {
         );
         load.echo = self.echo_load(load.echo.take());
         load.rate = self.rate_load(load.rate.take())?;
+        load.release = self.release_load(load.release.take());
         if let Some(bulk) = &mut load.bulk {
             self.override_bulk(bulk);
         }
@@ -276,6 +288,10 @@ impl LoadArgs {
         if !self.echo.unwrap_or(of_profile(|load| load.echo.is_some())) {
             idle(&self.echo_flags(), "--echo");
         }
+        let has_release = of_profile(|load| load.release.is_some());
+        if !self.release.map_or(has_release, |percent| percent > 0) {
+            idle(&self.release_flags(), "--release");
+        }
         if !of_profile(|load| load.bulk.is_some()) {
             idle(&self.bulk_flags(), "a profile that has bulk transfers");
         }
@@ -328,6 +344,27 @@ impl LoadArgs {
         set(&mut rate.window, self.rate_window);
         set(&mut rate.timeout_ms, self.rate_timeout.map(millis));
         Ok(Some(rate))
+    }
+
+    fn release_load(&self, profile: Option<ReleaseLoad>) -> Option<ReleaseLoad> {
+        let mut release = match self.release {
+            Some(0) => None,
+            Some(percent) => Some(ReleaseLoad {
+                percent,
+                ..profile.unwrap_or_else(|| release(percent))
+            }),
+            None => profile,
+        }?;
+        set(&mut release.settle_ms, self.release_settle.map(millis));
+        set(&mut release.timeout_ms, self.release_timeout.map(millis));
+        Some(release)
+    }
+
+    fn release_flags(&self) -> [(&'static str, bool); 2] {
+        [
+            ("--release-settle", self.release_settle.is_some()),
+            ("--release-timeout", self.release_timeout.is_some()),
+        ]
     }
 
     fn echo_flags(&self) -> [(&'static str, bool); 6] {
@@ -413,7 +450,7 @@ mod tests {
              --dial-retry-interval 6ms -n 7 --echo-duration 8s --echo-concurrency 9 --echo-limit 10 \
              --echo-timeout 11s --warmup 12 --rate --rate-connections 13 --rate-duration 14s \
              --rate-per-connection 15 --rate-batch-bytes 16 --rate-window 17 --rate-limit 18 \
-             --rate-timeout 19s --client-burn-ns 20",
+             --rate-timeout 19s --release 21 --release-settle 22s --release-timeout 23s --client-burn-ns 20",
         );
         let expected = Load {
             connections: 1,
@@ -445,6 +482,11 @@ mod tests {
             }),
             after_connections: 0,
             bulk: None,
+            release: Some(ReleaseLoad {
+                percent: 21,
+                settle_ms: 22_000,
+                timeout_ms: 23_000,
+            }),
             transport: wsbench_schema::Transport::Websocket,
             client_burn_ns: 20,
         };

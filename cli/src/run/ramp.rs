@@ -36,6 +36,11 @@ pub fn steps(loads: Vec<Load>) -> anyhow::Result<Vec<Load>> {
                 group[0].connections
             );
         }
+        // A step that closed connections could not be followed by another.
+        let last = group.len() - 1;
+        for load in &mut group[..last] {
+            load.release = None;
+        }
         let mut before = 0;
         for load in &mut group {
             load.after_connections = before;
@@ -134,6 +139,17 @@ mod tests {
             error.contains("from 1 to 1 connections has no steps"),
             "{error}"
         );
+    }
+
+    #[test]
+    fn only_the_last_step_closes_connections() {
+        let load = Load {
+            release: Some(crate::profile::release(50)),
+            ..of(100, 8)
+        };
+        let steps = steps(vec![load]).unwrap();
+        let releases: Vec<bool> = steps.iter().map(|load| load.release.is_some()).collect();
+        assert_eq!(releases, [false, false, false, false, false, true]);
     }
 
     #[test]

@@ -25,6 +25,7 @@ pub fn load() -> Load {
         rate: None,
         after_connections: 0,
         bulk: None,
+        release: None,
         transport: wsbench_schema::Transport::Websocket,
         client_burn_ns: 0,
     }

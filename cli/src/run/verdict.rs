@@ -32,6 +32,7 @@ pub fn nothing_succeeded(phase: Phase, report: &PhaseReport) -> Option<String> {
         Phase::Warmup | Phase::Echo => "echo",
         Phase::Rate => "message",
         Phase::Bulk => "transfer",
+        Phase::Release => "close",
     };
     let causes = failures(report);
     let (failed, planned) = (count(metric::FAILED), count(metric::PLANNED));
@@ -129,7 +130,9 @@ fn connections_lost(record: &TrialRecord) -> Option<String> {
         let lost = record.metric(*phase, metric::CONNECTIONS_LOST)?;
         let all = match phase {
             Phase::Connect => metric::SUCCEEDED,
-            Phase::Warmup | Phase::Echo | Phase::Rate | Phase::Bulk => metric::CONNECTIONS,
+            Phase::Warmup | Phase::Echo | Phase::Rate | Phase::Bulk | Phase::Release => {
+                metric::CONNECTIONS
+            }
         };
         let of = match record.metric(*phase, all) {
             Some(all) if all >= lost => format!(" of {all}"),
@@ -176,7 +179,7 @@ pub fn short(record: &TrialRecord) -> String {
         // Answers cannot come faster than messages are due, however early the last one is.
         let time = match phase {
             Phase::Rate => elapsed.max(count(metric::DURATION)),
-            Phase::Connect | Phase::Warmup | Phase::Echo | Phase::Bulk => elapsed,
+            Phase::Connect | Phase::Warmup | Phase::Echo | Phase::Bulk | Phase::Release => elapsed,
         };
         // Of a second; of transfers it is bytes, told in millions.
         let (done, unit_ns) = match &record.load.bulk {
@@ -202,6 +205,7 @@ fn unit(phase: Phase) -> &'static str {
         Phase::Warmup | Phase::Echo => "TPS",
         Phase::Rate => "messages/s",
         Phase::Bulk => "MB/s",
+        Phase::Release => "closes/s",
     }
 }
 

@@ -122,6 +122,7 @@ fn wsbench_turn(args: &Args, direction: Direction, server: &Server) -> Result<Tu
         echo: None,
         rate: None,
         bulk: Some(bulk),
+        release: None,
         client_burn_ns: 0,
     };
     let mut process = Process::start(&args.programs.client, &[CLIENT_CPU], server, load)?;

@@ -443,6 +443,7 @@ fn load(connections: u32) -> Load {
         rate: None,
         after_connections: 0,
         bulk: None,
+        release: None,
         transport: wsbench_schema::Transport::Websocket,
         client_burn_ns: 0,
     }

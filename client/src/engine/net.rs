@@ -294,6 +294,12 @@ impl<P: Protocol> Net<P> {
         }
     }
 
+    /// Says that the connection is to be closed, behind whatever waits already.
+    pub fn farewell(&mut self, id: SlotId) -> Writing {
+        self.protocol.farewell(&mut self.reply);
+        self.send_reply(id)
+    }
+
     /// Gives what came behind the handshake, in the same segment, to the protocol.
     pub fn take_early(&mut self, id: SlotId, bytes: &[u8]) -> Option<Cause> {
         self.buffer[..bytes.len()].copy_from_slice(bytes);

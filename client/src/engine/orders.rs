@@ -7,9 +7,10 @@ use crate::workload::bulk::BulkShare;
 use crate::workload::connect::Connect;
 use crate::workload::echo::EchoShare;
 use crate::workload::rate::{Batching, RateShare};
+use crate::workload::release::ReleaseShare;
 use std::sync::Arc;
 use wsbench_schema::split::{apportion, share};
-use wsbench_schema::{BulkLoad, EchoLoad, Load, RateLoad};
+use wsbench_schema::{BulkLoad, EchoLoad, Load, RateLoad, ReleaseLoad};
 
 const NS_PER_MS: u64 = 1_000_000;
 
@@ -97,6 +98,17 @@ pub fn rate(
         .enumerate()
         .map(order)
         .collect()
+}
+
+/// Each shard closes its part of its own connections.
+pub fn release(workers: &[Worker], release: &ReleaseLoad) -> Vec<Order> {
+    let share = ReleaseShare {
+        percent: release.percent,
+        settle_ns: release.settle_ms.saturating_mul(NS_PER_MS),
+        timeout_ns: release.timeout_ms.saturating_mul(NS_PER_MS),
+    };
+    let order = |_| Order::Release(share.clone());
+    workers.iter().map(order).collect()
 }
 
 /// A transfer on each connection that was asked for, split as they are.

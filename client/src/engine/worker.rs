@@ -10,6 +10,7 @@ use crate::workload::bulk::{Bulk, BulkShare};
 use crate::workload::connect::Connect;
 use crate::workload::echo::{Echo, EchoShare};
 use crate::workload::rate::{Rate, RateShare};
+use crate::workload::release::{Release, ReleaseShare};
 use mio::Waker;
 use rustix::thread::{CpuSet, sched_setaffinity};
 use std::io;
@@ -29,6 +30,8 @@ pub enum Order {
     Rate(Box<RateShare>),
     /// Transfers.
     Bulk(Box<BulkShare>),
+    /// Close some of the connections.
+    Release(ReleaseShare),
 }
 
 /// Runs an order on a shard. Which phases there are depends on the protocol; it is
@@ -46,6 +49,7 @@ pub fn run_messages<P: Protocol>(
         Order::Connect(connect) => shard.run(*connect, counters, stop),
         Order::Echo(share) => shard.run(Echo::new(*share), counters, stop),
         Order::Rate(share) => shard.run(Rate::new(*share), counters, stop),
+        Order::Release(share) => shard.run(Release::new(share), counters, stop),
         Order::Bulk(_) => Err(io::Error::other("this client carries messages only")),
     }
 }
@@ -60,7 +64,7 @@ pub fn run_transfers(
     match order {
         Order::Connect(connect) => shard.run(*connect, counters, stop),
         Order::Bulk(share) => shard.run(Bulk::new(*share), counters, stop),
-        Order::Echo(_) | Order::Rate(_) => {
+        Order::Echo(_) | Order::Rate(_) | Order::Release(_) => {
             Err(io::Error::other("this client carries transfers only"))
         }
     }

@@ -6,9 +6,14 @@
 
 use super::handshake;
 use super::reader::{Found, FrameReader};
-use super::template::Templates;
+use super::template::{Templates, masked_frame};
 use super::{Cursor, Event, Protocol, Welcome};
 use std::sync::Arc;
+
+/// The first byte of a close frame.
+const CLOSE: u8 = 0x88;
+/// Status 1000 of RFC 6455.
+const NORMAL_CLOSURE: [u8; 2] = 1000_u16.to_be_bytes();
 
 /// A shard's view of the pool.
 pub struct WebSocket {
@@ -108,6 +113,11 @@ impl Protocol for WebSocket {
 
     fn request(&self, nonce: u64, _first: u32, port: u16, out: &mut Vec<u8>) {
         handshake::request(&self.host, port, &self.path, &handshake::key(nonce), out);
+    }
+
+    fn farewell(&self, out: &mut Vec<u8>) {
+        let key = fastrand::u32(1..).to_le_bytes();
+        masked_frame(CLOSE, &NORMAL_CLOSURE, key, out);
     }
 
     fn welcome(&self, nonce: u64, _first: u32, answer: &[u8]) -> Welcome {

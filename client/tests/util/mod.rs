@@ -17,7 +17,7 @@ use wsbench_schema::{
     RateLoad, Target, Transport,
 };
 
-/// What a server does with a message: it gets the connection, the number of the
+/// What a server does with a message, or with a close frame: it gets the connection, the number of the
 /// message on it, the first byte of the frame and the payload. False closes.
 pub type Behaviour = dyn Fn(&mut TcpStream, u64, u8, &[u8]) -> bool + Send + Sync;
 
@@ -103,7 +103,7 @@ fn serve(
             .iter_mut()
             .zip(key.iter().cycle())
             .for_each(|(byte, key)| *byte ^= key);
-        if head[0] & 0x0F > 2 {
+        if head[0] & 0x0F > 8 {
             continue;
         }
         if !behave(&mut stream, number, head[0], &payload) {
@@ -162,6 +162,7 @@ pub fn load(connections: u32, payload_bytes: u32) -> Load {
         rate: None,
         after_connections: 0,
         bulk: None,
+        release: None,
         transport: Transport::Websocket,
         client_burn_ns: 0,
     }

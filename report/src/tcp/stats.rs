@@ -20,7 +20,7 @@ pub fn bytes(trial: &TrialRecord, phase: Phase) -> Option<f64> {
             let payload = f64::from(trial.load.payload_bytes);
             Some(metric(trial, phase, metric::SUCCEEDED)? * payload * 2.0)
         }
-        Phase::Connect | Phase::Warmup | Phase::Rate => None,
+        Phase::Connect | Phase::Warmup | Phase::Rate | Phase::Release => None,
     }
 }
 

@@ -32,6 +32,7 @@ fn load() -> Load {
             timeout_ms: 5000,
         }),
         bulk: None,
+        release: None,
         transport: wsbench_schema::Transport::Websocket,
         client_burn_ns: 0,
         after_connections: 3,

@@ -261,6 +261,7 @@ fn counts(phase: Phase, report: &PhaseReport) -> String {
         Phase::Warmup | Phase::Echo => "echoes right",
         Phase::Rate => "messages right",
         Phase::Bulk => "transfers right",
+        Phase::Release => "connections closed",
     };
     let (succeeded, failed) = (count(metric::SUCCEEDED), count(metric::FAILED));
     let causes = verdict::failures(report);
