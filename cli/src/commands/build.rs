@@ -5,7 +5,7 @@ use crate::progress::note;
 use crate::root::Root;
 use crate::run::interrupt::{self, EXIT_CODE, Interrupt};
 use crate::run::lock;
-use crate::subject::{Catalog, State, Subject};
+use crate::subject::{Catalog, State, Subject, Variants};
 use crate::table;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::{IsTerminal as _, stderr};
@@ -21,6 +21,9 @@ pub struct Args {
     /// Servers to build [default: all whose needs are there]
     #[arg(value_name = "NAME", value_delimiter = ',')]
     names: Vec<String>,
+    /// Variants of the servers' folders: only those that are named, or all
+    #[arg(long, value_enum, value_name = "WHICH", default_value_t)]
+    variants: Variants,
 }
 
 /// What became of one subject.
@@ -49,11 +52,11 @@ impl Row {
     }
 }
 
-pub fn run(Args { names }: Args) -> anyhow::Result<ExitCode> {
+pub fn run(Args { names, variants }: Args) -> anyhow::Result<ExitCode> {
     let root = Root::find()?;
     lock::refuse_while_measuring(&root.output("run"))?;
     let catalog = Catalog::discover(&root)?;
-    let subjects = catalog.select(&names)?;
+    let subjects = catalog.select(&names, variants)?;
     let by_name = !names.is_empty();
     if !by_name {
         for broken in &catalog.broken {
@@ -183,7 +186,7 @@ mod tests {
         foreign(&project, "c", "needs = [\"no-such-program\"]\n");
         let catalog = project.catalog();
         let results = |by_name| -> Vec<String> {
-            let subjects = catalog.select(&[]).unwrap();
+            let subjects = catalog.select(&[], Variants::Named).unwrap();
             let rows = build_all(&project.root, &subjects, by_name);
             rows.iter().map(|row| row.cells()[1].clone()).collect()
         };

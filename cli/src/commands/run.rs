@@ -10,7 +10,7 @@ use crate::run::ramp;
 use crate::run::resume;
 use crate::run::session::{self, Around};
 use crate::run::setup::Request;
-use crate::subject::Catalog;
+use crate::subject::{Catalog, Variants};
 use anyhow::bail;
 use std::process::ExitCode;
 use wsbench_schema::{Direction, Load, Suite};
@@ -27,12 +27,15 @@ use wsbench_schema::{Direction, Load, Suite};
 /// that are named below hold for `wsbench client` without a profile.
 #[derive(clap::Args)]
 pub struct Args {
-    /// Servers to compare [default: all of frameworks/]
+    /// Servers to compare; `all` is what the default is [default: each folder of frameworks/]
     #[arg(value_name = "NAME")]
     names: Vec<String>,
     /// The same, as a flag
     #[arg(short = 'f', long, value_name = "NAME", value_delimiter = ',')]
     framework: Vec<String>,
+    /// Variants of the servers' folders: only those that are named, or all
+    #[arg(long, value_enum, value_name = "WHICH", default_value_t)]
+    variants: Variants,
     /// Named load: a file of profiles/ [default: default]
     #[arg(long, value_name = "NAME", overrides_with = "profile")]
     profile: Option<String>,
@@ -122,6 +125,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     refuse_what_the_suite_has_not(&profile, &loads, &args.options)?;
     let request = Request {
         names,
+        variants: args.variants,
         suite: profile.suite,
         profile: name.to_owned(),
         loads,

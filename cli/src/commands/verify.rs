@@ -6,7 +6,7 @@ use crate::progress::note;
 use crate::root::Root;
 use crate::run::lock;
 use crate::server::ServerSpec;
-use crate::subject::{Catalog, Subject};
+use crate::subject::{Catalog, Subject, Variants};
 use crate::table;
 use crate::verify;
 use serde::Serialize;
@@ -29,6 +29,9 @@ pub struct Args {
     /// Servers to examine [default: all]
     #[arg(value_name = "NAME", value_delimiter = ',')]
     names: Vec<String>,
+    /// Variants of the servers' folders: only those that are named, or all
+    #[arg(long, value_enum, value_name = "WHICH", default_value_t)]
+    variants: Variants,
     /// Print JSON instead of a table
     #[arg(long)]
     json: bool,
@@ -126,11 +129,17 @@ impl Row {
     }
 }
 
-pub fn run(Args { names, json }: Args) -> anyhow::Result<ExitCode> {
+pub fn run(
+    Args {
+        names,
+        variants,
+        json,
+    }: Args,
+) -> anyhow::Result<ExitCode> {
     let root = Root::find()?;
     lock::refuse_while_measuring(&root.output("run"))?;
     let catalog = Catalog::discover(&root)?;
-    let subjects = catalog.select(&names)?;
+    let subjects = catalog.select(&names, variants)?;
     if names.is_empty() {
         for broken in &catalog.broken {
             note(format_args!("{}: left out: {}", broken.name, broken.reason));

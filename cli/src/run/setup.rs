@@ -8,7 +8,7 @@ use crate::root::Root;
 use crate::run::id::{self, Utc};
 use crate::run::options::{OptionArgs, Options};
 use crate::run::resume::{self, Finished};
-use crate::subject::{Catalog, Subject};
+use crate::subject::{Catalog, Subject, Variants};
 use anyhow::{Context as _, bail};
 use std::collections::BTreeMap;
 use std::fs;
@@ -22,6 +22,8 @@ use wsbench_schema::{Examination, Load, Machine, RunPlan, SCHEMA_VERSION, Suite}
 pub struct Request {
     /// Subjects; all if empty.
     pub names: Vec<String>,
+    /// Whether variants are meant where they are not named.
+    pub variants: Variants,
     /// Whose subjects are measured.
     pub suite: Suite,
     /// Name of the profile, and the loads that it and the flags make.
@@ -101,12 +103,17 @@ impl Setup {
                 ));
             }
         }
+        let variants = match &saved {
+            // Its plan names each of them.
+            Some(_) if request.names.is_empty() => Variants::Named,
+            _ => request.variants,
+        };
         let suite = match &saved {
             // It was one suite's when it began.
             Some((plan, _)) => catalog.suite_of(&plan.subjects)?,
             None => request.suite,
         };
-        let selected = catalog.select_of(suite, names)?;
+        let selected = catalog.select_of(suite, names, variants)?;
         let subjects: Vec<Subject> = selected.into_iter().cloned().collect();
         let machine = machine::describe();
         let plan = planned(request, &options, &subjects, &machine, &saved)?;
@@ -307,6 +314,7 @@ mod tests {
 
     fn request() -> Request {
         Request {
+            variants: Variants::Named,
             names: Vec::new(),
             suite: Suite::Websocket,
             profile: "default".into(),

@@ -7,7 +7,7 @@ use crate::progress::{note, say};
 use crate::root::Root;
 use crate::run::interrupt::{EXIT_CODE, Interrupt};
 use crate::runfile::RunFile;
-use crate::subject::Catalog;
+use crate::subject::{Catalog, Variants};
 use anyhow::{Context as _, bail};
 use std::env;
 use std::fs::{self, File};
@@ -99,7 +99,7 @@ fn label(root: &Root, options: &Options) -> anyhow::Result<String> {
         return Ok("all".into());
     };
     let catalog = Catalog::discover(root)?;
-    let subjects = catalog.select_of(Suite::Websocket, names)?;
+    let subjects = catalog.select_of(Suite::Websocket, names, Variants::Named)?;
     let names: Vec<&str> = subjects
         .iter()
         .map(|subject| subject.name.as_str())

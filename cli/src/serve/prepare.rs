@@ -6,7 +6,7 @@ use crate::compile;
 use crate::progress::note;
 use crate::root::Root;
 use crate::runfile::RunFile;
-use crate::subject::{Catalog, Subject};
+use crate::subject::{Catalog, Subject, Variants};
 use crate::{cpus, ports};
 use anyhow::{Context as _, bail};
 use std::net::{IpAddr, SocketAddr, TcpListener};
@@ -99,7 +99,7 @@ fn choose(root: &Root, options: &Options) -> anyhow::Result<Vec<Subject>> {
         }
     }
     let mut chosen = Vec::new();
-    for subject in catalog.select_of(Suite::Websocket, names)? {
+    for subject in catalog.select_of(Suite::Websocket, names, Variants::Named)? {
         match ready(root, subject) {
             Ok(()) => chosen.push(subject.clone()),
             Err(error) if lenient => note(format_args!("{}: left out: {error:#}", subject.name)),

@@ -13,6 +13,26 @@ use wsbench_schema::Suite;
 /// Folder of the subjects in other languages, within `frameworks/`.
 const FOREIGN: &str = "foreign";
 
+/// Stands for every subject, unless one has that name.
+const ALL: &str = "all";
+
+/// Whether the variants of a folder of `frameworks/` are meant when it is named, or when
+/// nobody is. Of the folders of `tcp/` they are subjects in their own right.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum Variants {
+    /// Only those that are named themselves.
+    #[default]
+    Named,
+    /// All of them.
+    All,
+}
+
+impl Variants {
+    fn include(self, subject: &Subject) -> bool {
+        self == Self::All || subject.variant.is_none() || !subject.suite.is_websocket()
+    }
+}
+
 /// Names of the original for subjects that it renamed later.
 const ALIASES: [(&str, &str); 2] = [
     ("nbio_mod_nonblocking", "nbio_nonblocking"),
@@ -121,20 +141,17 @@ impl Catalog {
     }
 
     /// The named subjects of a suite, each once, in that order; all of the suite if
-    /// none is named.
+    /// none is named. See [`Variants`].
     ///
     /// # Errors
     /// As [`Catalog::find`], if a subject is of another suite, or if there is none at all.
-    pub fn select_of(&self, suite: Suite, names: &[String]) -> anyhow::Result<Vec<&Subject>> {
-        if names.is_empty() {
-            let all = self.subjects.iter().filter(|of| of.suite == suite);
-            let all: Vec<&Subject> = all.collect();
-            return match all.is_empty() {
-                true => bail!(none_of(suite)),
-                false => Ok(all),
-            };
-        }
-        let selected = self.select(names)?;
+    pub fn select_of(
+        &self,
+        suite: Suite,
+        names: &[String],
+        variants: Variants,
+    ) -> anyhow::Result<Vec<&Subject>> {
+        let selected = self.selected(Some(suite), names, variants)?;
         if let Some(other) = selected.iter().find(|subject| subject.suite != suite) {
             bail!(
                 "`{}` is of the suite `{}`, not `{suite}`, and only subjects of one are measured or served together \
@@ -153,27 +170,59 @@ impl Catalog {
     /// As [`Catalog::find`].
     pub fn suite_of(&self, names: &[String]) -> anyhow::Result<Suite> {
         match names.first() {
-            Some(name) => Ok(self.find(name)?.suite),
-            None => Ok(Suite::Websocket),
+            Some(name) if !self.is_all(name) => Ok(self.find(name)?.suite),
+            _ => Ok(Suite::Websocket),
         }
     }
 
-    /// The named subjects, each once, in that order; all of them if none is named.
+    /// The named subjects, each once, in that order; all of them if none is named. See
+    /// [`Variants`].
     ///
     /// # Errors
     /// As [`Catalog::find`], or if there is no subject at all.
-    pub fn select(&self, names: &[String]) -> anyhow::Result<Vec<&Subject>> {
-        if names.is_empty() {
-            if self.subjects.is_empty() {
-                bail!(none_of(Suite::Websocket));
+    pub fn select(&self, names: &[String], variants: Variants) -> anyhow::Result<Vec<&Subject>> {
+        self.selected(None, names, variants)
+    }
+
+    fn selected(
+        &self,
+        suite: Option<Suite>,
+        names: &[String],
+        variants: Variants,
+    ) -> anyhow::Result<Vec<&Subject>> {
+        let are_all = names.is_empty() || names.iter().any(|name| self.is_all(name));
+        let wanted: Vec<&Subject> = match are_all {
+            true => {
+                let of_suite =
+                    |subject: &&Subject| suite.is_none_or(|suite| subject.suite == suite);
+                let all = self.subjects.iter().filter(of_suite);
+                all.filter(|subject| variants.include(subject)).collect()
             }
-            return Ok(self.subjects.iter().collect());
+            false => self.named(names, variants)?,
+        };
+        match wanted.is_empty() {
+            true => bail!(none_of(suite.unwrap_or_default())),
+            false => Ok(wanted),
         }
+    }
+
+    fn is_all(&self, name: &str) -> bool {
+        name == ALL && self.find(name).is_err()
+    }
+
+    fn named(&self, names: &[String], variants: Variants) -> anyhow::Result<Vec<&Subject>> {
         let mut selected: Vec<&Subject> = Vec::new();
         for name in names {
             let subject = self.find(name)?;
-            if selected.iter().all(|chosen| chosen.name != subject.name) {
-                selected.push(subject);
+            let of_folder = self.subjects.iter().filter(|other| {
+                variants == Variants::All
+                    && subject.variant.is_none()
+                    && other.folder == subject.folder
+            });
+            for subject in std::iter::once(subject).chain(of_folder) {
+                if selected.iter().all(|chosen| chosen.name != subject.name) {
+                    selected.push(subject);
+                }
             }
         }
         Ok(selected)
@@ -336,7 +385,9 @@ mod tests {
             let names = |found: Vec<&Subject>| -> Vec<String> {
                 found.iter().map(|subject| subject.name.clone()).collect()
             };
-            catalog.select_of(suite, &wanted).map(names)
+            catalog
+                .select_of(suite, &wanted, Variants::Named)
+                .map(names)
         };
         assert_eq!(of(Suite::Websocket, &[]).unwrap(), ["alpha"]);
         let relays = ["beta", "beta-x", "ring", "splice", "syscall"];
@@ -494,7 +545,7 @@ mod tests {
         let select = |project: &Project, names: &[&str]| {
             let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
             let catalog = project.catalog();
-            let selected = catalog.select(&names)?;
+            let selected = catalog.select(&names, Variants::Named)?;
             anyhow::Ok(
                 selected
                     .iter()
@@ -516,6 +567,37 @@ mod tests {
             ["beta", "alpha"]
         );
         assert!(select(&project, &["beta", "nope"]).is_err());
+    }
+
+    #[test]
+    fn variants_are_chosen_by_name_or_all_together() {
+        let project = Project::new();
+        project.rust("alpha");
+        project.append(
+            "frameworks/alpha/Cargo.toml",
+            "[package.metadata.wsbench]\nvariants = [{ name = \"b\" }, { name = \"c\" }]\n",
+        );
+        project.rust("beta");
+        let catalog = project.catalog();
+        let select = |names: &[&str], variants| -> Vec<&str> {
+            let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+            let found = catalog
+                .select_of(Suite::Websocket, &names, variants)
+                .unwrap();
+            found.iter().map(|subject| subject.name.as_str()).collect()
+        };
+        let everyone = ["alpha", "alpha-b", "alpha-c", "beta"];
+        for names in [&[][..], &["all"], &["beta", "all"]] {
+            assert_eq!(select(names, Variants::Named), ["alpha", "beta"]);
+            assert_eq!(select(names, Variants::All), everyone);
+        }
+        assert_eq!(catalog.suite_of(&["all".into()]).unwrap(), Suite::Websocket);
+        assert_eq!(select(&["alpha-c"], Variants::Named), ["alpha-c"]);
+        assert_eq!(select(&["alpha-c"], Variants::All), ["alpha-c"]);
+        assert_eq!(
+            select(&["beta", "alpha"], Variants::All),
+            ["beta", "alpha", "alpha-b", "alpha-c"]
+        );
     }
 
     #[test]

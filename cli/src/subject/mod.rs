@@ -11,7 +11,7 @@ mod state;
 #[cfg(test)]
 pub mod testing;
 
-pub use catalog::{Catalog, check_name};
+pub use catalog::{Catalog, Variants, check_name};
 pub use lock::Lock;
 pub use state::State;
 
