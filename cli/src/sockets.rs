@@ -107,14 +107,41 @@ fn listed_alive(
 /// Whether the kernel still has the end of a connection that belongs to a server's
 /// port; TIME_WAIT, which nobody holds, apart. `remote` is the other end.
 pub fn is_held(port: u16, remote: SocketAddr) -> anyhow::Result<bool> {
-    let Some(port) = PortRange::starting_at(port, 1) else {
-        return Ok(false);
-    };
-    let is_other_end = |socket: &Socket| {
+    match PortRange::starting_at(port, 1) {
+        Some(port) => Ok(inode_of(port, remote)?.is_some()),
+        None => Ok(false),
+    }
+}
+
+/// Inode of the socket of one of these ports whose other end is `remote`.
+pub fn inode_of(ports: PortRange, remote: SocketAddr) -> anyhow::Result<Option<u64>> {
+    let is_other_end = |socket: &&Socket| {
         let (have, want) = (socket.remote.ip(), remote.ip());
         socket.remote.port() == remote.port() && have.to_canonical() == want.to_canonical()
     };
-    Ok(alive(port)?.iter().any(is_other_end))
+    let found = alive(ports)?;
+    Ok(found.iter().find(is_other_end).map(|socket| socket.inode))
+}
+
+/// Under which number a process has a socket open; `None` if it has not, or may not be
+/// looked at.
+pub fn descriptor_of(pid: u32, inode: u64) -> Option<i32> {
+    let mut open = open_sockets(pid);
+    open.find(|(_, found)| *found == inode)
+        .map(|(descriptor, _)| descriptor)
+}
+
+/// Number and inode of each socket that a process has open.
+fn open_sockets(pid: u32) -> impl Iterator<Item = (i32, u64)> {
+    let entries = fs::read_dir(format!("/proc/{pid}/fd"))
+        .into_iter()
+        .flatten();
+    entries.flatten().filter_map(|entry| {
+        let link = fs::read_link(entry.path()).ok()?;
+        let inode = link.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?;
+        let descriptor = entry.file_name().to_str()?.parse().ok()?;
+        Some((descriptor, inode.parse().ok()?))
+    })
 }
 
 /// Which of these processes holds which socket, by inode. Those of other users
@@ -122,18 +149,8 @@ pub fn is_held(port: u16, remote: SocketAddr) -> anyhow::Result<bool> {
 pub fn owners(pids: impl Iterator<Item = u32>) -> HashMap<u64, u32> {
     let mut owners = HashMap::new();
     for pid in pids {
-        let Ok(entries) = fs::read_dir(format!("/proc/{pid}/fd")) else {
-            continue;
-        };
-        for entry in entries.flatten() {
-            let link = fs::read_link(entry.path()).unwrap_or_default();
-            let inode = link
-                .to_str()
-                .and_then(|link| link.strip_prefix("socket:[")?.strip_suffix(']'))
-                .and_then(|inode| inode.parse().ok());
-            if let Some(inode) = inode {
-                owners.entry(inode).or_insert(pid);
-            }
+        for (_, inode) in open_sockets(pid) {
+            owners.entry(inode).or_insert(pid);
         }
     }
     owners

@@ -16,6 +16,7 @@ mod refusal;
 mod refused;
 mod sent;
 pub mod server;
+mod socket;
 mod stream;
 #[cfg(test)]
 mod wrong;

@@ -1,6 +1,7 @@
 //! The examination of a server that was started for it: whether it still runs at
 //! the end is a finding like any other.
 
+use super::socket;
 use super::stream::{self, Upstream};
 use crate::lines::one_line;
 use crate::server::{Server, ServerSpec};
@@ -40,13 +41,19 @@ pub fn start_and_examine(
     };
     let address = format!("{}:{}", spec.host, spec.ports.first);
     let address: SocketAddr = address.parse().context("address of the server")?;
+    let nodelay = spec.nodelay;
     let mut server = Server::start(spec)?;
     let begin = Instant::now();
     let omits = &subject.omits;
     examination.findings = match subject.suite {
         // A part of the harness: there is nobody to examine.
         _ if subject.is_direct() => Vec::new(),
-        Suite::Websocket => super::examine(address, Target::DEFAULT_PATH, omits),
+        Suite::Websocket => {
+            let path = Target::DEFAULT_PATH;
+            let mut findings = super::examine(address, path, omits);
+            findings.extend(socket::nodelay(address, path, server.keeper_pid(), nodelay));
+            findings
+        }
         Suite::Relay | Suite::Transfer => {
             let ports = server.ports().iter();
             let addresses: Vec<_> = ports
