@@ -12,9 +12,9 @@ use wsbench_schema::mark::{
     LITTLES_LAW, NOT_AS_ASKED, UNVERIFIED, client_busy_permille, server_busy_permille,
 };
 use wsbench_schema::metric::{
-    ACTUAL_LATENCY, CONNECTIONS_LOST, DIAL_LATENCY, DRAIN, ECHO_LATENCY, ELAPSED, FAILED,
-    INTENDED_LATENCY, LISTEN_DROPS, LISTEN_OVERFLOWS, NOT_SENT, PLANNED, RETRIED, SENT, SERVER_CPU,
-    SERVER_RSS_END, SERVER_RSS_SERIES, SERVER_RSS_START, SHORTFALL, SUCCEEDED,
+    ACTUAL_LATENCY, CONNECTIONS, CONNECTIONS_LOST, DIAL_LATENCY, DRAIN, ECHO_LATENCY, ELAPSED,
+    FAILED, INTENDED_LATENCY, LISTEN_DROPS, LISTEN_OVERFLOWS, NOT_SENT, PLANNED, RETRIED, SENT,
+    SERVER_CPU, SERVER_RSS_END, SERVER_RSS_SERIES, SERVER_RSS_START, SHORTFALL, SUCCEEDED,
 };
 use wsbench_schema::{Phase, TrialRecord};
 
@@ -325,4 +325,21 @@ fn work_added_to_the_server_takes_the_client_bound_mark_away() {
     );
     let (server, client, marked) = bound(1_000_000, 200_000);
     assert!(!marked && server > 950, "server {server}, client {client}");
+}
+
+#[test]
+fn what_the_server_keeps_of_closed_connections_is_read_after_they_are_closed() {
+    let project = project();
+    add_wrong(&project, "plain", "");
+    let load = "-c 50 -n 500 --release 50 --release-settle 100ms";
+    let record = measure(&project, "plain", load);
+    let count = |name| figure(&record, Phase::Release, name);
+    assert_eq!((count(CONNECTIONS), count(PLANNED)), (50, 25));
+    assert_eq!((count(SUCCEEDED), count(FAILED)), (25, 0));
+    assert!(count(SERVER_RSS_START) > 0 && count(SERVER_RSS_END) > 0);
+    let window = figure(&record, Phase::Release, "server_window_ns");
+    assert!(window >= 100 * MILLISECOND, "{window} ns");
+    let report = project.path("output/report/memory.md");
+    let report = std::fs::read_to_string(report).unwrap();
+    assert!(report.contains("| plain "), "{report}");
 }

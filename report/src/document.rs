@@ -14,7 +14,7 @@ use crate::verification::{self, Item};
 use crate::{Report, differences, notes, pictures, scaling, tables};
 use std::collections::HashMap;
 use std::path::PathBuf;
-use wsbench_schema::Suite;
+use wsbench_schema::{Phase, Suite};
 
 /// A report.
 #[derive(Clone, Debug)]
@@ -357,8 +357,9 @@ fn load(section: &crate::section::Section, tables: &[Table]) -> Part {
                 file: table.file.to_owned(),
                 title: table.title.to_owned(),
                 reason: format!("This load has no {} phase.", table.phase),
-                // The tables of relays are of one kind of load or of another.
-                is_silent: section.suite != Suite::Websocket,
+                // The tables of relays are of one kind of load or of another, and few
+                // loads close connections.
+                is_silent: section.suite != Suite::Websocket || table.phase == Phase::Release,
             },
         });
     }

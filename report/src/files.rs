@@ -203,7 +203,7 @@ mod tests {
         assert_eq!(files(&charts).len(), 5);
         fs::write(charts.join("mine.svg"), "").unwrap();
         let paths = write(example::trial("axum", 1), "", "");
-        assert_eq!(paths.len(), 5);
+        assert_eq!(paths.len(), 6);
         let left = files(&charts);
         assert_eq!(left.len(), 3, "{left:?}");
         assert!(left.contains(&"mine.svg".to_owned()));

@@ -439,7 +439,8 @@ fn files_are_named_with_prefix_and_suffix_and_all_written() {
             "a_compact_b.md",
             "a_connections_b.md",
             "a_echo_b.md",
-            "a_rate_b.md"
+            "a_rate_b.md",
+            "a_memory_b.md"
         ]
     );
     let echo = std::fs::read_to_string(&paths[3]).unwrap();
@@ -490,5 +491,5 @@ fn memory_is_told_idle_after_traffic_and_after_connections_were_closed() {
     let report = Report::new(&plan, &trials).unwrap();
     let table = crate::tables::of(Suite::Websocket).pop().unwrap();
     let names = crate::files::Names::default();
-    assert_snapshot!(crate::markdown::document(&report, &[table], &names));
+    assert_snapshot!(crate::markdown::single(&report.document(), &table, &names));
 }
