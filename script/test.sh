@@ -50,6 +50,10 @@ for manifest in tcp/*/Cargo.toml; do
     cargo test --quiet --locked --no-run --manifest-path "$manifest"
 done
 
+# Those of the report open it in a browser, which is fetched if there is none.
+step "browser"
+./script/browser_setup.sh
+
 # Most tests wait more than they compute; those that measure take turns by themselves.
 step "tests"
 cargo test --locked --workspace -- --test-threads=3

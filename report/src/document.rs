@@ -11,7 +11,7 @@ use crate::machine::describe;
 use crate::table::{Grid, Table};
 use crate::tcp::{self, least};
 use crate::verification::{self, Item};
-use crate::{Report, differences, notes, pictures, scaling, tables};
+use crate::{Report, answer, differences, notes, pictures, scaling, tables};
 use std::collections::HashMap;
 use std::path::PathBuf;
 use wsbench_schema::{Phase, Suite};
@@ -49,6 +49,11 @@ pub struct Part {
 /// What a chapter is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PartKind {
+    /// Who is best in what under a load; its picture is that load's first.
+    Answer {
+        /// `Load::hash` of it.
+        load_hash: String,
+    },
     /// Several loads, side by side.
     Across,
     /// One load.
@@ -178,7 +183,8 @@ impl Document {
     #[must_use]
     pub fn of(report: &Report) -> Self {
         let tables = tables::of(report.suite());
-        let mut parts = overview(report);
+        let mut parts: Vec<Part> = answered(report).into_iter().collect();
+        parts.extend(overview(report));
         parts.extend(report.sections.iter().map(|section| load(section, &tables)));
         parts.extend(scalings(report));
         parts.push(verification(report));
@@ -321,6 +327,22 @@ fn number(parts: &mut [Part]) {
             }
         }
     }
+}
+
+fn answered(report: &Report) -> Option<Part> {
+    let found = answer::of(&report.sections)?;
+    let load_hash = found.load_hash;
+    let section = report.sections.iter().find(|s| s.load_hash == load_hash)?;
+    let title = match report.sections.len() {
+        1 => answer::TITLE.to_owned(),
+        _ => format!("{}: {}", answer::TITLE, tcp::short(&section.load)),
+    };
+    let kind = PartKind::Answer { load_hash };
+    let blocks = vec![Block::Grid(Grid {
+        title: title.clone(),
+        ..found.grid
+    })];
+    Some(Part::new(answer::FILE, &title, kind, blocks))
 }
 
 fn overview(report: &Report) -> Vec<Part> {

@@ -2,7 +2,7 @@
 
 use crate::chart::Chart;
 use crate::document::Document;
-use crate::{Report, ReportError, markdown, pictures, tables};
+use crate::{Report, ReportError, html, markdown, pictures, tables};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
@@ -29,7 +29,7 @@ impl<'a> Names<'a> {
         }
     }
 
-    fn file(&self, name: &str, ending: &str) -> String {
+    pub(crate) fn file(&self, name: &str, ending: &str) -> String {
         format!("{}{name}{}.{ending}", self.prefix, self.suffix)
     }
 
@@ -92,6 +92,9 @@ pub fn write(
         save(&path, &text)?;
         paths.push(path);
     }
+    let path = folder.join(names.file("report", "html"));
+    save(&path, &html::document(&document, names)?)?;
+    paths.push(path);
     paths.extend(charts(&document, folder, names)?);
     Ok(paths)
 }
@@ -203,7 +206,7 @@ mod tests {
         assert_eq!(files(&charts).len(), 5);
         fs::write(charts.join("mine.svg"), "").unwrap();
         let paths = write(example::trial("axum", 1), "", "");
-        assert_eq!(paths.len(), 6);
+        assert_eq!(paths.len(), 7);
         let left = files(&charts);
         assert_eq!(left.len(), 3, "{left:?}");
         assert!(left.contains(&"mine.svg".to_owned()));

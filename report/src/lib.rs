@@ -3,12 +3,14 @@
 //! This crate knows the records and nothing of how they came to be. Percentiles,
 //! percent signs and "1.91G" exist only here; see [`units`].
 
+pub mod answer;
 pub mod block;
 pub mod chart;
 pub mod compare;
 pub mod differences;
 pub mod document;
 pub mod files;
+pub mod html;
 pub mod latency;
 pub mod machine;
 pub mod markdown;
@@ -81,6 +83,12 @@ pub enum ReportError {
         file: String,
         /// Why. Part of the message, so not its source as well.
         cause: ChartError,
+    },
+    /// The page was refused.
+    #[error("report.html: {cause}")]
+    Page {
+        /// Why.
+        cause: String,
     },
     /// The file system refused.
     #[error("{}: {cause}", path.display())]

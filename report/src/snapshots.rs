@@ -125,7 +125,7 @@ fn a_table_has_as_many_cells_in_every_line() {
             tables += 1;
         }
     }
-    assert_eq!(tables, 4);
+    assert_eq!(tables, 5);
 }
 
 #[test]
@@ -440,7 +440,8 @@ fn files_are_named_with_prefix_and_suffix_and_all_written() {
             "a_connections_b.md",
             "a_echo_b.md",
             "a_rate_b.md",
-            "a_memory_b.md"
+            "a_memory_b.md",
+            "a_report_b.html"
         ]
     );
     let echo = std::fs::read_to_string(&paths[3]).unwrap();

@@ -74,6 +74,19 @@ impl Unit {
         }
     }
 
+    /// What a figure is in before it is shown.
+    #[must_use]
+    pub fn base(self) -> &'static str {
+        match self {
+            Unit::Count | Unit::Ratio => "",
+            Unit::PerSecond => "a second",
+            Unit::Duration | Unit::Microseconds | Unit::Milliseconds | Unit::Seconds => "ns",
+            Unit::Bytes | Unit::Data => "bytes",
+            Unit::DataPerSecond => "bytes a second",
+            Unit::Percent => "%",
+        }
+    }
+
     /// Of an axis whose largest figure is this one: what its figures are divided by,
     /// and what they are then called.
     #[must_use]
