@@ -18,6 +18,7 @@ pub fn describe() -> Machine {
     let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let ephemeral = sysctl("net/ipv4/ip_local_port_range");
     Machine {
+        host: part(system.nodename()),
         kernel: format!("{} {}", part(system.sysname()), part(system.release())),
         cpu_model: cpu_model(&cpuinfo),
         cpus_count: cpus::allowed().map_or(0, |cpus| u32::try_from(cpus.len()).unwrap_or(0)),

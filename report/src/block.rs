@@ -19,10 +19,7 @@ const DASHES: &str = "-------------------------\n";
 #[must_use]
 pub fn block(record: &TrialRecord, percentiles: bool) -> String {
     let name = &record.subject.name;
-    let (subject, damage) = match Subject::new(name, vec![record.clone()], Vec::new()) {
-        Ok(subject) => (subject, None),
-        Err(error) => (without_latencies(record), Some(error.to_string())),
-    };
+    let subject = Subject::new(name, vec![record.clone()], Vec::new());
     let mut blocks = Vec::new();
     for phase in [
         Phase::Connect,
@@ -49,28 +46,12 @@ pub fn block(record: &TrialRecord, percentiles: bool) -> String {
         let name = text::one_line(name);
         blocks.push(format!("{DASHES}Benchmark: {name}\n"));
     }
-    if let Some(last) = blocks.last_mut() {
-        if let Some(damage) = damage {
-            last.push_str(&format!("NOTE : {}\n", text::one_line(&damage)));
-        }
-        if let Outcome::Failed { stage, reason } = &record.outcome {
-            let (stage, reason) = (text::one_line(stage), text::one_line(reason));
-            last.push_str(&format!("OUTCOME : FAILED ({stage}: {reason})\n"));
-        }
+    if let (Some(last), Outcome::Failed { stage, reason }) = (blocks.last_mut(), &record.outcome) {
+        let (stage, reason) = (text::one_line(stage), text::one_line(reason));
+        last.push_str(&format!("OUTCOME : FAILED ({stage}: {reason})\n"));
     }
     let closed = blocks.into_iter().map(|block| block + DASHES);
     closed.collect()
-}
-
-fn without_latencies(record: &TrialRecord) -> Subject {
-    Subject {
-        name: record.subject.name.clone(),
-        is_direct: false,
-        verified: None,
-        completed: vec![record.clone()],
-        failed: Vec::new(),
-        latencies: std::collections::BTreeMap::new(),
-    }
 }
 
 struct Block<'a> {

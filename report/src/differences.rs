@@ -259,7 +259,7 @@ mod tests {
     fn section(records: &[TrialRecord]) -> Section {
         let plan = example::plan(&[], 3);
         let trials = last_attempts(&plan, records).unwrap();
-        sections(&plan, &trials).unwrap().remove(0)
+        sections(&plan, &trials).remove(0)
     }
 
     /// Rounds in which everything took these percentages of the usual time.

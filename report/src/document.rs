@@ -10,6 +10,7 @@ use crate::chart::Chart;
 use crate::machine::describe;
 use crate::table::{Grid, Table};
 use crate::tcp::{self, least};
+use crate::units::counted;
 use crate::verification::{self, Item};
 use crate::{Report, answer, differences, notes, pictures, scaling, tables};
 use std::collections::HashMap;
@@ -31,6 +32,8 @@ pub struct Document {
     pub commands: Vec<String>,
     /// Everything else, in the order in which it is read.
     pub parts: Vec<Part>,
+    /// Files that the run left, to be kept beside the report.
+    pub files: Vec<Attachment>,
 }
 
 /// A chapter.
@@ -106,7 +109,7 @@ pub enum Block {
     },
     /// What a server wrote.
     Log(Log),
-    /// A file beside the report.
+    /// A file beside the report that is worth a link.
     File(Attachment),
 }
 
@@ -199,6 +202,7 @@ impl Document {
             facts: report.heading.facts.clone(),
             commands: report.commands.clone(),
             parts,
+            files: report.attachments.clone(),
         }
     }
 
@@ -221,15 +225,6 @@ impl Document {
                 _ => None,
             });
             charts.map(move |chart| (part, chart))
-        })
-    }
-
-    /// All files beside the report.
-    pub fn attachments(&self) -> impl Iterator<Item = &Attachment> {
-        let blocks = self.parts.iter().flat_map(|part| &part.blocks);
-        blocks.filter_map(|block| match block {
-            Block::File(file) => Some(file),
-            _ => None,
         })
     }
 }
@@ -422,10 +417,20 @@ fn logs(report: &Report) -> Option<Part> {
 }
 
 fn files(report: &Report) -> Option<Part> {
-    let files = report.attachments.iter().cloned().map(Block::File);
+    let (logs, others): (Vec<&Attachment>, Vec<_>) =
+        (report.attachments.iter()).partition(|file| file.kind == AttachmentKind::IntervalLog);
+    let mut blocks = Vec::new();
+    if !logs.is_empty() {
+        // One for each trial and phase: thousands, perhaps.
+        blocks.push(Block::Paragraph(format!(
+            "{} in `{}/`, one for each trial and phase: latencies by interval, as HdrHistogram's own tools read them.",
+            counted(logs.len() as u64, "file"),
+            AttachmentKind::IntervalLog.folder(),
+        )));
+    }
+    blocks.extend(others.into_iter().cloned().map(Block::File));
     let title = "Files beside this report";
-    let part = Part::new("files", title, PartKind::Files, files.collect());
-    (!part.blocks.is_empty()).then_some(part)
+    (!blocks.is_empty()).then(|| Part::new("files", title, PartKind::Files, blocks))
 }
 
 fn definitions(report: &Report, tables: &[Table]) -> Option<Part> {

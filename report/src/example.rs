@@ -88,6 +88,7 @@ pub fn empty(name: &str, round: u32) -> TrialRecord {
         seed: 42,
         started_unix_s: 1_796_047_300,
         machine: Machine {
+            host: "bench".into(),
             kernel: "Linux 6.18.0".into(),
             cpu_model: "Example CPU".into(),
             cpus_count: 2,

@@ -46,21 +46,11 @@ use section::Section;
 use std::io;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
-use wsbench_schema::{Examination, HistogramError, RunPlan, Suite, TrialRecord};
+use wsbench_schema::{Examination, RunPlan, Suite, TrialRecord};
 
 /// A report that cannot be made or written.
 #[derive(Debug, Error)]
 pub enum ReportError {
-    /// A latency cannot be read.
-    #[error("{subject}: {histogram}: {cause} (measure this subject again)")]
-    Histogram {
-        /// Whose.
-        subject: String,
-        /// Which.
-        histogram: String,
-        /// Why. Part of the message, so not its source as well.
-        cause: HistogramError,
-    },
     /// A record was copied in from another run.
     #[error(
         "{record} belongs to run `{found}`, not `{expected}` (move it back: runs are not mixed)"
@@ -117,13 +107,16 @@ impl Report {
     /// attempt counts. A run without any record still has a report.
     ///
     /// # Errors
-    /// If a record belongs to another run or holds a damaged histogram.
+    /// If a record belongs to another run.
     pub fn new(plan: &RunPlan, records: &[TrialRecord]) -> Result<Self, ReportError> {
         let trials = section::last_attempts(plan, records)?;
+        let sections = section::sections(plan, &trials);
+        let mut heading = Heading::new(plan, &trials);
+        heading.warnings.extend(sections.iter().flat_map(lost));
         Ok(Self {
             run: plan.run.clone(),
-            heading: Heading::new(plan, &trials),
-            sections: section::sections(plan, &trials)?,
+            heading,
+            sections,
             examinations: Vec::new(),
             commands: Vec::new(),
             logs: Vec::new(),
@@ -229,6 +222,19 @@ impl Report {
     ) -> Result<Vec<PathBuf>, ReportError> {
         files::write(self, folder, &Names::new(prefix, suffix)?)
     }
+}
+
+/// Which columns of whom show nothing because a histogram cannot be read.
+fn lost(section: &Section) -> impl Iterator<Item = String> {
+    let hash = &section.load_hash;
+    section.subjects.iter().flat_map(move |subject| {
+        let name = &subject.name;
+        subject.lost.iter().map(move |(histogram, why)| {
+            format!(
+                "{name}: {histogram} under load {hash}: {why}: what is read from it is not shown (measure this subject again)."
+            )
+        })
+    })
 }
 
 /// Whether what was examined is not what was measured, and how that is said.

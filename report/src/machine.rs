@@ -116,6 +116,7 @@ fn joined(trials: &[&TrialRecord], read: impl Fn(&TrialRecord) -> String) -> Str
 fn machines(trials: &[&TrialRecord]) -> Vec<(&'static str, String)> {
     let of = |read: fn(&TrialRecord) -> String| joined(trials, read);
     vec![
+        ("Host", of(|t| t.machine.host.clone())),
         ("Kernel", of(|t| t.machine.kernel.clone())),
         (
             "CPU",
@@ -193,7 +194,8 @@ fn settings(plan: &RunPlan, trials: &[&TrialRecord]) -> String {
         // The hash of a program is for resuming and for checking, not for reading; a
         // role is one subject's, and stands in its row.
         let hidden = ["version.", "machine.", "binary."];
-        matches!(name, "binary" | "role") || hidden.iter().any(|prefix| name.starts_with(prefix))
+        matches!(name, "binary" | "role" | "command")
+            || hidden.iter().any(|prefix| name.starts_with(prefix))
     };
     let all = plan.settings.iter().chain(all);
     for (name, value) in all.filter(|(name, _)| !stands_above(name)) {
@@ -209,6 +211,20 @@ fn settings(plan: &RunPlan, trials: &[&TrialRecord]) -> String {
     texts.join(", ")
 }
 
+/// Whether the trials ran on more than one machine. Of trials of schema version 1 the
+/// host's name is not known.
+fn are_several(trials: &[&TrialRecord]) -> bool {
+    let is_known = |host: &&String| *host != "unknown";
+    let hosts = trials.iter().map(|trial| &trial.machine.host);
+    let hosts: BTreeSet<&String> = hosts.filter(is_known).collect();
+    let without_host = |trial: &TrialRecord| {
+        let mut machine = trial.machine.clone();
+        machine.host.clear();
+        format!("{machine:?}")
+    };
+    hosts.len() > 1 || distinct(trials, without_host).len() > 1
+}
+
 fn warnings(plan: &RunPlan, trials: &[&TrialRecord]) -> Vec<String> {
     let mut warnings = Vec::new();
     let (done, planned) = progress(plan, trials, &last_steps(plan));
@@ -217,7 +233,7 @@ fn warnings(plan: &RunPlan, trials: &[&TrialRecord]) -> Vec<String> {
         warnings.push(format!("This run is incomplete: {done} of {planned}."));
     }
     let several = |read: fn(&TrialRecord) -> String| distinct(trials, read).len() > 1;
-    if several(|trial| format!("{:?}", trial.machine)) {
+    if are_several(trials) {
         warnings.push(
             "The trials ran on machines that differ, or on one that was changed: do not compare them."
                 .to_owned(),

@@ -34,7 +34,17 @@ pub fn flags(row: &Row<'_>) -> Vec<Flag> {
     flags.extend(not_as_asked(row));
     flags.extend(client_bound(row));
     flags.extend(recorded(row));
+    flags.extend(lost(row));
     flags
+}
+
+/// Whether a latency of the row is not shown because its histogram cannot be read.
+fn lost(row: &Row<'_>) -> impl Iterator<Item = Flag> {
+    let prefix = row.phase.metric("");
+    let lost = row.subject.lost.iter();
+    let of_phase = lost.filter(move |(name, _)| name.starts_with(&prefix));
+    of_phase
+        .map(|(name, why)| Flag::new("H", format!("what is read from {name} is not shown: {why}")))
 }
 
 fn failed_rounds(row: &Row<'_>) -> Option<Flag> {
@@ -212,7 +222,7 @@ mod tests {
     }
 
     fn symbols_of(trials: &[TrialRecord], phase: Phase) -> String {
-        let subject = Subject::new("axum", trials.to_vec(), Vec::new()).unwrap();
+        let subject = Subject::new("axum", trials.to_vec(), Vec::new());
         symbols(&row(&subject, &trials[0], phase))
     }
 
@@ -275,7 +285,7 @@ mod tests {
         assert_eq!(symbols_of(&stalled, Phase::Echo), "");
         assert_eq!(symbols_of(&rounds([0, 2500, 100]), Phase::Rate), "");
         let lines = |trials: Vec<TrialRecord>| {
-            let subject = Subject::new("axum", trials.clone(), Vec::new()).unwrap();
+            let subject = Subject::new("axum", trials.clone(), Vec::new());
             explanations(&[row(&subject, &trials[0], Phase::Rate)])
         };
         let says = "D (axum): not the load that was asked:";
@@ -293,7 +303,7 @@ mod tests {
             .marks
             .insert(mark::CONNECTIONS_LOST.into(), reason.into());
         assert_eq!(symbols_of(&[trial.clone()], Phase::Echo), "L");
-        let subject = Subject::new("axum", vec![trial.clone()], Vec::new()).unwrap();
+        let subject = Subject::new("axum", vec![trial.clone()], Vec::new());
         assert_eq!(
             explanations(&[row(&subject, &trial, Phase::Echo)]),
             ["L (axum): connections were lost: connect: 50 of 1000"]
@@ -327,7 +337,7 @@ mod tests {
         two.marks
             .insert("turbo".into(), "the clock was not fixed".into());
         let subjects = [("a", &one), ("b", &two)]
-            .map(|(name, trial)| Subject::new(name, vec![trial.clone()], Vec::new()).unwrap());
+            .map(|(name, trial)| Subject::new(name, vec![trial.clone()], Vec::new()));
         let rows = [
             row(&subjects[0], &one, Phase::Echo),
             row(&subjects[1], &two, Phase::Echo),

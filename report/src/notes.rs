@@ -170,7 +170,7 @@ mod tests {
     fn notes(subjects: &[&str], records: &[TrialRecord], phase: Phase) -> Vec<String> {
         let plan = example::plan(subjects, 3);
         let trials = last_attempts(&plan, records).unwrap();
-        let section = sections(&plan, &trials).unwrap().remove(0);
+        let section = sections(&plan, &trials).remove(0);
         let rows = Row::all(&section, phase, |_| None);
         let mut notes = under(&rows);
         notes.extend(of_section(&section));

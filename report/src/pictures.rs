@@ -380,7 +380,7 @@ mod tests {
     #[test]
     fn the_middle_round_is_no_average_of_others() {
         let rounds = [130, 90, 100].map(|pace| example::transferred("pool", 1, pace));
-        let subject = crate::section::Subject::new("pool", rounds.to_vec(), Vec::new()).unwrap();
+        let subject = crate::section::Subject::new("pool", rounds.to_vec(), Vec::new());
         let row = Row {
             load: &rounds[0].load,
             subject: &subject,

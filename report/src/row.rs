@@ -234,7 +234,7 @@ mod tests {
     fn section(records: &[TrialRecord]) -> Section {
         let plan: RunPlan = example::plan(&[], 3);
         let trials = last_attempts(&plan, records).unwrap();
-        sections(&plan, &trials).unwrap().remove(0)
+        sections(&plan, &trials).remove(0)
     }
 
     /// A trial with so many successes in a second.

@@ -138,7 +138,7 @@ mod tests {
             ..example::plan(&["axum", "floor", "ntex"], 1)
         };
         let trials: Vec<&TrialRecord> = trials.iter().collect();
-        grids(&section::sections(&plan, &trials).unwrap())
+        grids(&section::sections(&plan, &trials))
     }
 
     #[test]

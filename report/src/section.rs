@@ -4,6 +4,7 @@
 use crate::ReportError;
 use crate::differences::{self, Difference};
 use crate::latency::Latency;
+use crate::units::counted;
 use std::collections::BTreeMap;
 use wsbench_schema::{Load, Outcome, Phase, RunPlan, Suite, Transport, TrialRecord, metric};
 
@@ -40,6 +41,9 @@ pub struct Subject {
     pub failed: Vec<FailedRound>,
     /// Of the completed rounds together, under the name of the histogram.
     pub latencies: BTreeMap<String, Latency>,
+    /// Histograms that should be there and of which nothing is shown, and why: what is
+    /// known of the other rounds would be taken for what is known of all.
+    pub lost: BTreeMap<String, String>,
 }
 
 /// The subject that shows the least an echo can cost.
@@ -87,16 +91,39 @@ fn is_direct(trial: &TrialRecord) -> bool {
         .is_some_and(|role| role == "direct")
 }
 
+/// The histograms of a phase in which something succeeded, of those that are shown.
+fn expected(suite: Suite, phase: Phase) -> &'static [&'static str] {
+    match (phase, suite) {
+        (Phase::Connect, Suite::Websocket) => &[metric::DIAL_LATENCY],
+        (Phase::Echo, _) => &[metric::ECHO_LATENCY],
+        (Phase::Rate, _) => &[metric::INTENDED_LATENCY, metric::ACTUAL_LATENCY],
+        (Phase::Connect | Phase::Warmup | Phase::Bulk | Phase::Release, _) => &[],
+    }
+}
+
+/// Histograms that a round should have and has not.
+fn missing(completed: &[TrialRecord]) -> BTreeMap<String, String> {
+    let mut missing: BTreeMap<String, u64> = BTreeMap::new();
+    for trial in completed {
+        let succeeded = |phase: &Phase| trial.metric(*phase, metric::SUCCEEDED) > Some(0);
+        for phase in Phase::ALL.into_iter().filter(succeeded) {
+            let names = expected(trial.suite, phase).iter();
+            let names = names.map(|name| phase.metric(name));
+            for name in names.filter(|name| !trial.histograms.contains_key(name)) {
+                *missing.entry(name).or_default() += 1;
+            }
+        }
+    }
+    let rounds = counted(completed.len() as u64, "round");
+    let told = |(name, count)| (name, format!("histogram is missing in {count} of {rounds}"));
+    missing.into_iter().map(told).collect()
+}
+
 impl Subject {
     /// Takes the figures of the completed rounds together.
-    ///
-    /// # Errors
-    /// If a histogram of theirs cannot be read.
-    pub fn new(
-        name: &str,
-        mut completed: Vec<TrialRecord>,
-        failed: Vec<FailedRound>,
-    ) -> Result<Self, ReportError> {
+    #[must_use]
+    pub fn new(name: &str, mut completed: Vec<TrialRecord>, failed: Vec<FailedRound>) -> Self {
+        let mut lost = missing(&completed);
         let mut texts: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for trial in &mut completed {
             for (name, text) in std::mem::take(&mut trial.histograms) {
@@ -105,25 +132,23 @@ impl Subject {
         }
         let mut latencies = BTreeMap::new();
         for (histogram, texts) in texts {
-            let merged = Latency::merged(texts.iter().map(String::as_str)).map_err(|cause| {
-                ReportError::Histogram {
-                    subject: name.to_owned(),
-                    histogram: histogram.clone(),
-                    cause,
+            match Latency::merged(texts.iter().map(String::as_str)) {
+                Ok(Some(latency)) if !lost.contains_key(&histogram) => {
+                    latencies.insert(histogram, latency);
                 }
-            })?;
-            if let Some(latency) = merged {
-                latencies.insert(histogram, latency);
+                Ok(_) => {}
+                Err(cause) => _ = lost.insert(histogram, cause.to_string()),
             }
         }
-        Ok(Self {
+        Self {
             name: name.to_owned(),
             is_direct: completed.iter().any(is_direct),
             verified: None,
             completed,
             failed,
             latencies,
-        })
+            lost,
+        }
     }
 
     /// Whether the others are measured against it.
@@ -166,10 +191,8 @@ pub fn last_attempts<'a>(
 }
 
 /// The loads of the plan in its order, then those that are not in it.
-///
-/// # Errors
-/// If a histogram of a completed trial cannot be read.
-pub fn sections(plan: &RunPlan, trials: &[&TrialRecord]) -> Result<Vec<Section>, ReportError> {
+#[must_use]
+pub fn sections(plan: &RunPlan, trials: &[&TrialRecord]) -> Vec<Section> {
     let mut loads: Vec<(String, &Load)> = Vec::new();
     let planned = plan.loads.iter().map(|load| (load.hash(), load));
     let measured = trials.iter().map(|t| (t.load_hash.clone(), &t.load));
@@ -193,12 +216,7 @@ fn suite(trials: &[&TrialRecord], load: &Load) -> Suite {
     }
 }
 
-fn section(
-    plan: &RunPlan,
-    trials: &[&TrialRecord],
-    load_hash: String,
-    load: &Load,
-) -> Result<Section, ReportError> {
+fn section(plan: &RunPlan, trials: &[&TrialRecord], load_hash: String, load: &Load) -> Section {
     let of_load = || trials.iter().filter(|trial| trial.load_hash == load_hash);
     let mut names: Vec<&str> = Vec::new();
     let planned = plan.subjects.iter().map(String::as_str);
@@ -221,21 +239,21 @@ fn section(
         if completed.is_empty() && failed.is_empty() {
             waiting.push(name.to_owned());
         } else {
-            let mut subject = Subject::new(name, completed, failed)?;
+            let mut subject = Subject::new(name, completed, failed);
             let mut trials = of_load().filter(|trial| trial.subject.name == name);
             subject.is_direct = trials.any(|trial| is_direct(trial));
             subjects.push(subject);
         }
     }
     let differences = differences::between(&subjects, &load_hash);
-    Ok(Section {
+    Section {
         suite: suite(trials, load),
         load: load.clone(),
         differences,
         load_hash,
         subjects,
         waiting,
-    })
+    }
 }
 
 #[cfg(test)]
@@ -246,7 +264,7 @@ mod tests {
     use wsbench_schema::metric::{ECHO_LATENCY, SUCCEEDED};
 
     fn build(plan: &RunPlan, records: &[TrialRecord]) -> Vec<Section> {
-        sections(plan, &last_attempts(plan, records).unwrap()).unwrap()
+        sections(plan, &last_attempts(plan, records).unwrap())
     }
 
     #[test]
@@ -298,13 +316,31 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_histogram_and_a_foreign_record_are_named() {
-        let mut damaged = example::trial("axum", 1);
+    fn a_histogram_that_one_round_has_not_is_shown_of_none() {
         let name = Phase::Echo.metric(ECHO_LATENCY);
-        damaged.histograms.insert(name, "damaged".into());
+        let mut broken = example::trial("axum", 1);
+        let mut lost = |text: Option<&str>| {
+            match text {
+                Some(text) => broken.histograms.insert(name.clone(), text.into()),
+                None => broken.histograms.remove(&name),
+            };
+            let rounds = [broken.clone(), example::trial("axum", 2)];
+            let sections = build(&example::plan(&["axum"], 2), &rounds);
+            let subject = &sections[0].subjects[0];
+            assert!(!subject.latencies.contains_key(&name));
+            assert_eq!(subject.latencies.len(), 3, "the others are there");
+            subject.lost[&name].clone()
+        };
+        assert!(lost(Some("damaged")).starts_with("histogram is not "));
+        let told = "histogram is missing in 1 of 2 rounds";
+        assert_eq!(lost(None), told);
+        // Of a phase in which nothing succeeded none is missing.
+        assert!(missing(&[example::empty("axum", 1)]).is_empty());
+    }
+
+    #[test]
+    fn a_foreign_record_is_named() {
         let plan = example::plan(&["axum"], 1);
-        let error = sections(&plan, &[&damaged]).unwrap_err().to_string();
-        assert!(error.starts_with("axum: echo.latency_ns: "), "{error}");
         let mut foreign = example::trial("axum", 1);
         foreign.run = "other".into();
         let error = last_attempts(&plan, &[foreign]).unwrap_err().to_string();

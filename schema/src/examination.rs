@@ -1,7 +1,7 @@
 //! What an examination of a server's answers found: one file a subject in
 //! `results/<run>/examinations/`, written before the first trial of the subject.
 
-use crate::record::{RecordError, read_json, write_json};
+use crate::record::{Loaded, RecordError, read_json, write_json};
 use crate::{SCHEMA_VERSION, SubjectId};
 use serde::{Deserialize, Serialize};
 use std::io::ErrorKind;
@@ -229,30 +229,24 @@ impl Examination {
     }
 
     /// Reads all of a run's folder, in order of the subjects' names; none if nobody
-    /// was examined.
+    /// was examined. One that cannot be read is a problem, and costs none of the others.
     ///
     /// # Errors
-    /// If the folder or any file cannot be read, is of another version or has
-    /// unknown fields.
-    pub fn load_all(run_folder: &Path) -> Result<Vec<Self>, RecordError> {
-        let folder = run_folder.join(Self::FOLDER);
-        let io = |cause| RecordError::Io {
-            path: folder.clone(),
-            cause,
-        };
-        let entries = match std::fs::read_dir(&folder) {
-            Err(cause) if cause.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-            entries => entries.map_err(io)?,
-        };
-        let mut examinations: Vec<Self> = Vec::new();
-        for entry in entries {
-            let path = entry.map_err(io)?.path();
-            if path.extension().is_some_and(|kind| kind == "json") {
-                examinations.push(read_json(&path)?);
+    /// If the folder cannot be read.
+    pub fn load_all(run_folder: &Path) -> Result<Loaded<Self>, RecordError> {
+        let is_one = |path: &Path| path.extension().is_some_and(|kind| kind == "json");
+        let read = |path: &Path| read_json::<Self>(path);
+        match Loaded::read(&run_folder.join(Self::FOLDER), is_one, read) {
+            Err(RecordError::Io { cause, .. }) if cause.kind() == ErrorKind::NotFound => {
+                let (files, problems) = (Vec::new(), Vec::new());
+                Ok(Loaded { files, problems })
+            }
+            loaded => {
+                let mut loaded = loaded?;
+                loaded.files.sort_by(|a, b| a.subject.cmp(&b.subject));
+                Ok(loaded)
             }
         }
-        examinations.sort_by(|a, b| a.subject.cmp(&b.subject));
-        Ok(examinations)
     }
 
     /// An examination with nothing found yet.
@@ -364,17 +358,19 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let examination = examination(&[(Level::Should, Verdict::Fail)]);
         assert_eq!(Examination::load(folder.path(), "axum").unwrap(), None);
-        assert_eq!(Examination::load_all(folder.path()).unwrap(), []);
+        assert_eq!(Examination::load_all(folder.path()).unwrap().files, []);
         examination.save(folder.path()).unwrap();
         let read = Examination::load(folder.path(), "axum").unwrap();
         assert_eq!(read.as_ref(), Some(&examination));
         let all = Examination::load_all(folder.path()).unwrap();
-        assert_eq!(all, [examination]);
+        assert_eq!(all.files, [examination]);
         let path = Examination::path(folder.path(), "axum");
         std::fs::write(&path, "{\"schema\": 1, \"subject\"").unwrap();
         let error = Examination::load(folder.path(), "axum").unwrap_err();
         assert!(error.to_string().contains("axum.json"), "{error}");
-        let error = Examination::load_all(folder.path()).unwrap_err();
-        assert!(error.to_string().contains("axum.json"), "{error}");
+        let all = Examination::load_all(folder.path()).unwrap();
+        assert!(all.files.is_empty());
+        let problem = all.problems[0].to_string();
+        assert!(problem.contains("axum.json: truncated: "), "{problem}");
     }
 }

@@ -21,6 +21,7 @@ pub mod share;
 pub mod split;
 pub mod suite;
 pub mod target;
+pub mod upgrade;
 pub mod wire;
 
 pub use bulk::{BulkLoad, Direction, Transport};
@@ -32,7 +33,7 @@ pub use merge::MergeError;
 pub use metric::Phase;
 pub use observe::{Edge, ListenQueue, Sample, Series};
 pub use random::SplitMix64;
-pub use record::{Outcome, RecordError, RunPlan, SCHEMA_VERSION, SubjectId, TrialRecord};
+pub use record::{Loaded, Outcome, RecordError, RunPlan, SCHEMA_VERSION, SubjectId, TrialRecord};
 pub use suite::Suite;
 pub use target::{PortRange, PortRangeError, Target, TargetError};
 pub use wire::{ClientCommand, ClientEvent, Part, PhaseReport, Progress};

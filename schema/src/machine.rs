@@ -6,6 +6,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Machine {
+    /// Its name; `unknown` in what schema version 1 wrote.
+    pub host: String,
     /// As `uname -sr`.
     pub kernel: String,
     /// Model name of the first CPU.

@@ -1,5 +1,6 @@
 //! One file a trial in `results/<run>/`, and `run.json` beside them.
 
+use crate::upgrade;
 use crate::{CpuMap, Edge, Load, Machine, Phase, PhaseReport, Sample, Series, Suite, metric};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::collections::BTreeMap;
@@ -12,8 +13,9 @@ use thiserror::Error;
 /// when it was killed is nothing, and may be removed.
 pub const PARTIAL_EXTENSION: &str = "json.partial";
 
-/// Of every file that this crate defines. A reader accepts no other.
-pub const SCHEMA_VERSION: u32 = 1;
+/// Of every file that this crate writes. It reads earlier ones too (see
+/// [`crate::upgrade`]), and none that is newer.
+pub const SCHEMA_VERSION: u32 = 2;
 
 /// Who was measured.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -129,17 +131,25 @@ pub enum RecordError {
         /// Why.
         cause: io::Error,
     },
+    /// The file ends in the middle.
+    #[error("{}: truncated: {cause} (remove it, and what it was about can be measured again)", path.display())]
+    Truncated {
+        /// The file.
+        path: PathBuf,
+        /// Where.
+        cause: serde_json::Error,
+    },
     /// The file is not what it should be.
-    #[error("{}: not a valid record: {cause}", path.display())]
+    #[error("{}: not a valid record: {cause} (use the revision that wrote it, or remove it)", path.display())]
     Json {
         /// The file.
         path: PathBuf,
         /// Where and why.
         cause: serde_json::Error,
     },
-    /// The file is of another version.
+    /// The file is of a version that is not known here.
     #[error(
-        "{}: schema version {found}, this program reads {SCHEMA_VERSION} (use the revision that wrote it)",
+        "{}: schema version {found}, this program reads 1 to {SCHEMA_VERSION} (use the revision that wrote it, or a newer one)",
         path.display()
     )]
     Version {
@@ -149,7 +159,7 @@ pub enum RecordError {
         found: u64,
     },
     /// The load was altered after the record was written.
-    #[error("{}: load_hash is {found} but the load hashes to {expected}", path.display())]
+    #[error("{}: load_hash is {found} but the load hashes to {expected} (it was altered after it was written: restore it, or remove it)", path.display())]
     Hash {
         /// The file.
         path: PathBuf,
@@ -261,41 +271,93 @@ impl TrialRecord {
     }
 
     /// Reads every record of a run's folder, in order of load, subject and round.
+    /// One that cannot be read is a problem, and costs none of the others.
     ///
     /// # Errors
-    /// If the folder or any record cannot be read.
-    pub fn load_all(folder: &Path) -> Result<Vec<Self>, RecordError> {
+    /// If the folder cannot be read.
+    pub fn load_all(folder: &Path) -> Result<Loaded<Self>, RecordError> {
+        let is_record = |path: &Path| {
+            let is_plan = path.file_name().is_some_and(|n| n == RunPlan::FILE_NAME);
+            path.extension().is_some_and(|kind| kind == "json") && !is_plan
+        };
+        let mut loaded = Loaded::read(folder, is_record, Self::load)?;
+        loaded.files.sort_by(|a, b| {
+            let key = |r: &Self| (r.round, r.attempt);
+            let by_load = a.load_hash.cmp(&b.load_hash);
+            by_load
+                .then_with(|| a.subject.name.cmp(&b.subject.name))
+                .then_with(|| key(a).cmp(&key(b)))
+        });
+        Ok(loaded)
+    }
+}
+
+/// What could be read of a folder, and what could not.
+#[derive(Debug)]
+pub struct Loaded<T> {
+    /// Those that were read.
+    pub files: Vec<T>,
+    /// Why the others were not, each with its file, by name.
+    pub problems: Vec<RecordError>,
+}
+
+impl<T: Send> Loaded<T> {
+    /// Reads the files of a folder for which `is_one` holds, on all CPUs that there are.
+    ///
+    /// # Errors
+    /// If the folder itself cannot be read.
+    pub fn read(
+        folder: &Path,
+        is_one: impl Fn(&Path) -> bool,
+        read: impl Fn(&Path) -> Result<T, RecordError> + Sync,
+    ) -> Result<Self, RecordError> {
         let io = |cause| RecordError::Io {
             path: folder.into(),
             cause,
         };
-        let mut records = Vec::new();
-        for entry in fs::read_dir(folder).map_err(io)? {
-            let path = entry.map_err(io)?.path();
-            let is_json = path
-                .extension()
-                .is_some_and(|extension| extension == "json");
-            if is_json
-                && path
-                    .file_name()
-                    .is_some_and(|name| name != RunPlan::FILE_NAME)
-            {
-                records.push(Self::load(&path)?);
+        let entries = fs::read_dir(folder).map_err(io)?;
+        let paths: io::Result<Vec<PathBuf>> = entries
+            .map(|entry| entry.map(|entry| entry.path()))
+            .collect();
+        let mut paths = paths.map_err(io)?;
+        paths.retain(|path| is_one(path));
+        paths.sort();
+        let (mut files, mut problems) = (Vec::with_capacity(paths.len()), Vec::new());
+        for result in on_all_cpus(&paths, &read) {
+            match result {
+                Ok(file) => files.push(file),
+                Err(problem) => problems.push(problem),
             }
         }
-        records.sort_by(|a, b| {
-            let key = |r: &Self| {
-                (
-                    r.load_hash.clone(),
-                    r.subject.name.clone(),
-                    r.round,
-                    r.attempt,
-                )
-            };
-            key(a).cmp(&key(b))
-        });
-        Ok(records)
+        Ok(Self { files, problems })
     }
+}
+
+/// Files that are worth a thread.
+const FILES_A_THREAD: usize = 16;
+
+/// Reads files, in their order.
+fn on_all_cpus<T: Send>(paths: &[PathBuf], read: &(impl Fn(&Path) -> T + Sync)) -> Vec<T> {
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    let share = paths.len().div_ceil(cpus).max(FILES_A_THREAD);
+    let read_all = |paths: &[PathBuf]| -> Vec<T> { paths.iter().map(|path| read(path)).collect() };
+    let mut shares = paths.chunks(share);
+    let Some(first) = shares.next() else {
+        return Vec::new();
+    };
+    std::thread::scope(|scope| {
+        let others: Vec<_> = shares
+            .map(|paths| scope.spawn(move || read_all(paths)))
+            .collect();
+        let mut all = read_all(first);
+        for other in others {
+            match other.join() {
+                Ok(files) => all.extend(files),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+        all
+    })
 }
 
 impl RunPlan {
@@ -364,25 +426,33 @@ pub fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, RecordError> {
 /// Reads the text of a file with a `schema` field.
 ///
 /// # Errors
-/// If it is of another version or has unknown fields.
+/// If it is of a newer version, truncated, or has unknown fields.
 pub fn parse_json<T: DeserializeOwned>(path: &Path, text: &[u8]) -> Result<T, RecordError> {
     #[derive(Deserialize)]
     struct Version {
         schema: u64,
     }
     // The version first: in a record of another one, the fields prove nothing.
-    match serde_json::from_slice(text) {
-        Ok(Version { schema }) if schema != u64::from(SCHEMA_VERSION) => {
-            Err(RecordError::Version {
-                path: path.into(),
-                found: schema,
-            })
+    let found = match serde_json::from_slice(text) {
+        Ok(Version { schema }) => schema,
+        Err(_) => SCHEMA_VERSION.into(),
+    };
+    let parsed = match u32::try_from(found) {
+        Ok(SCHEMA_VERSION) => serde_json::from_slice(text),
+        Ok(earlier @ 1..SCHEMA_VERSION) => serde_json::from_slice(text)
+            .and_then(|value| serde_json::from_value(upgrade::upgraded(value, earlier))),
+        _ => {
+            let path = path.into();
+            return Err(RecordError::Version { path, found });
         }
-        _ => serde_json::from_slice(text).map_err(|cause| RecordError::Json {
-            path: path.into(),
-            cause,
-        }),
-    }
+    };
+    parsed.map_err(|cause| {
+        let path = path.into();
+        match cause.is_eof() {
+            true => RecordError::Truncated { path, cause },
+            false => RecordError::Json { path, cause },
+        }
+    })
 }
 
 /// The bytes of a file: of a pipe or a device there might be no end.

@@ -15,7 +15,7 @@ use crate::runfile::RunFile;
 use anyhow::{Context as _, bail};
 use std::path::PathBuf;
 use std::process::ExitCode;
-use wsbench_report::{Report, block, terminal_width};
+use wsbench_report::{block, terminal_width};
 use wsbench_schema::{Load, TrialRecord};
 
 const SERVER: &str = "Server";
@@ -208,8 +208,7 @@ fn reprint(root: &Root, args: &Args) -> anyhow::Result<ExitCode> {
 
 /// All servers that were measured under the load that was measured last.
 fn report(root: &Root, args: &Args) -> anyhow::Result<()> {
-    let (plan, records) = clients::newest_run(root)?;
-    let report = Report::new(&plan, &records)?;
+    let report = clients::newest_run(root)?.report(root)?;
     say(report.terminal(terminal_width()).trim_end());
     say("");
     for file in report.write(&root.output("report"), &args.prefix, &args.suffix)? {

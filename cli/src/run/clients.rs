@@ -7,6 +7,7 @@ use crate::root::Root;
 use crate::run::estimate::History;
 use crate::run::resume::{self, Finished};
 use crate::run::room;
+use crate::run::saved::Saved;
 use anyhow::Context as _;
 use std::collections::BTreeMap;
 use std::fs;
@@ -104,17 +105,21 @@ fn nothing(root: &Root, what: &str, name: &str) -> anyhow::Error {
 }
 
 /// The standing run that was added to last; an error with the remedy if there is none.
-pub fn newest_run(root: &Root) -> anyhow::Result<(RunPlan, Vec<TrialRecord>)> {
+pub fn newest_run(root: &Root) -> anyhow::Result<Saved> {
     let newest = standing(root).pop();
     let folder = newest.ok_or_else(|| nothing(root, " of `wsbench client`", "NAME"))?;
-    Ok((RunPlan::load(&folder)?, TrialRecord::load_all(&folder)?))
+    Saved::read(&folder)
 }
 
 /// The newest record of a subject under any load.
 pub fn newest(root: &Root, subject: &str) -> anyhow::Result<TrialRecord> {
     let mut found: Option<TrialRecord> = None;
     for folder in standing(root) {
-        for record in TrialRecord::load_all(&folder)? {
+        let loaded = TrialRecord::load_all(&folder)?;
+        for problem in &loaded.problems {
+            note(format_args!("passed over: {problem}"));
+        }
+        for record in loaded.files {
             let order = |record: &TrialRecord| (record.started_unix_s, record.attempt);
             let newer = found
                 .as_ref()
@@ -155,7 +160,7 @@ mod tests {
         let mut again = measured("axum", 3);
         save(root, &mut again).unwrap();
         assert_eq!(again.attempt, 2);
-        let (plan, records) = newest_run(root).unwrap();
+        let Saved { plan, records, .. } = newest_run(root).unwrap();
         assert_eq!(plan.subjects, ["axum", "floor"]);
         assert_eq!((plan.loads.len(), records.len()), (1, 3));
         assert_eq!(newest(root, "axum").unwrap().started_unix_s, 3);
@@ -175,7 +180,7 @@ mod tests {
         prepare(root, &testing::load(), SECOND).unwrap();
         save(root, &mut other).unwrap();
         save(root, &mut measured("floor", 6)).unwrap();
-        let (plan, records) = newest_run(root).unwrap();
+        let Saved { plan, records, .. } = newest_run(root).unwrap();
         assert_eq!((plan.run, records.len()), (run_name(&testing::load()), 1));
         assert_eq!(newest(root, "axum").unwrap(), other);
     }

@@ -8,9 +8,7 @@ use crate::run::id::Utc;
 use crate::run::trial::{Bench, remove_empty};
 use crate::subject::Subject;
 use crate::verify;
-use anyhow::anyhow;
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::time::Duration;
 use wsbench_schema::{Examination, Level};
 
@@ -120,15 +118,6 @@ impl Examinations {
         }
         self.0.get(name).filter(|known| known.binary == *program)
     }
-}
-
-/// Every examination in the run's folder, for its report.
-///
-/// # Errors
-/// If one cannot be read: which, and what to do.
-pub fn load_all(folder: &Path) -> anyhow::Result<Vec<Examination>> {
-    Examination::load_all(folder)
-        .map_err(|error| anyhow!("{error} (without that file the report is made, and says so)"))
 }
 
 /// Starts the server, asks it everything, and stops it.

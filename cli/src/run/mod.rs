@@ -19,6 +19,7 @@ pub mod ramp;
 mod refusals;
 pub mod resume;
 pub mod room;
+pub mod saved;
 pub mod session;
 pub mod setup;
 pub mod standalone;

@@ -10,6 +10,9 @@ use std::path::{Path, PathBuf};
 use wsbench_schema::record::PARTIAL_EXTENSION;
 use wsbench_schema::{Load, RunPlan, TrialRecord};
 
+/// Name of the setting of a plan that holds the command line which began the run.
+pub const COMMAND: &str = "command";
+
 /// Stands for the newest run that is not complete.
 pub const LATEST: &str = "latest";
 
@@ -358,6 +361,6 @@ mod tests {
         let next = |subject, round| finished.next_attempt(&hash, subject, round);
         assert_eq!((next("axum", 2), next("floor", 1)), (1, 2));
         // The report can be made although a record was broken.
-        assert_eq!(TrialRecord::load_all(folder.path()).unwrap().len(), 1);
+        assert_eq!(TrialRecord::load_all(folder.path()).unwrap().files.len(), 1);
     }
 }

@@ -7,7 +7,7 @@ use crate::doctor::{self, Demand};
 use crate::progress::{Spinner, note, say};
 use crate::root::Root;
 use crate::run::estimate::{Estimate, History, spoken};
-use crate::run::examine::{self, Admission, Examinations};
+use crate::run::examine::{Admission, Examinations};
 use crate::run::interrupt::{EXIT_CODE, Interrupt};
 use crate::run::limits;
 use crate::run::lock::RunLock;
@@ -17,6 +17,7 @@ use crate::run::plan::{self, Planned};
 use crate::run::processes;
 use crate::run::ramp;
 use crate::run::room;
+use crate::run::saved::Saved;
 use crate::run::setup::{Request, Setup};
 use crate::run::syscalls;
 use crate::run::trial::{self, Bench, Job};
@@ -28,8 +29,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::ops::Range;
 use std::process::ExitCode;
+use wsbench_report::terminal_width;
 use wsbench_report::units::counted;
-use wsbench_report::{Report, terminal_width};
 use wsbench_schema::{CpuMap, Load, Machine, Outcome, Suite, TrialRecord};
 
 /// What is done around the trials.
@@ -116,14 +117,14 @@ fn conclude(
     measured: anyhow::Result<bool>,
 ) -> anyhow::Result<ExitCode> {
     let run = &setup.plan.run;
-    let records = TrialRecord::load_all(&setup.folder)?;
-    if records.is_empty() && !matches!(measured, Ok(true)) {
+    let saved = Saved::read(&setup.folder)?;
+    if saved.records.is_empty() && !matches!(measured, Ok(true)) {
         setup.forget()?;
         measured?;
         note("interrupted before anything was measured: there is nothing to report");
         return Ok(ExitCode::from(EXIT_CODE));
     }
-    let reported = report(root, setup, around, &records);
+    let reported = report(root, around, &saved);
     let completed = match measured {
         Ok(completed) => completed,
         Err(error) => {
@@ -469,14 +470,8 @@ fn result(record: &TrialRecord) -> String {
 
 /// Shows and writes the report of all records there are, and says whether a
 /// subject failed.
-fn report(
-    root: &Root,
-    setup: &Setup,
-    around: &Around<'_>,
-    records: &[TrialRecord],
-) -> anyhow::Result<bool> {
-    let examinations = examine::load_all(&setup.folder)?;
-    let report = Report::new(&setup.plan, records)?.with_examinations(examinations);
+fn report(root: &Root, around: &Around<'_>, saved: &Saved) -> anyhow::Result<bool> {
+    let report = saved.report(root)?;
     say(format_args!(
         "\n{}",
         report.terminal(terminal_width()).trim_end()
@@ -488,10 +483,10 @@ fn report(
     }
     say(format_args!(
         "{} ({})",
-        setup.folder.display(),
-        counted(records.len() as u64, "record")
+        saved.folder.display(),
+        counted(saved.records.len() as u64, "record")
     ));
-    Ok(records.iter().any(verdict::is_at_fault))
+    Ok(saved.records.iter().any(verdict::is_at_fault))
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use crate::root::Root;
 use crate::run::id::{self, Utc};
 use crate::run::options::{OptionArgs, Options};
 use crate::run::resume::{self, Finished};
+use crate::run::saved;
 use crate::subject::{Catalog, Subject, Variants};
 use anyhow::{Context as _, bail};
 use std::collections::BTreeMap;
@@ -222,7 +223,7 @@ fn programs(saved: &RunPlan) -> impl Iterator<Item = (String, String)> {
     let settings = saved.settings.iter();
     let of_programs = settings.filter(|(name, _)| {
         let what = name.split_once('.').map(|(what, _)| what);
-        what == Some(PROGRAM) || what == Some(VERSION)
+        what == Some(PROGRAM) || what == Some(VERSION) || *name == resume::COMMAND
     });
     of_programs.map(|(name, value)| (name.clone(), value.clone()))
 }
@@ -254,6 +255,12 @@ fn planned(
     let mut settings = options.settings();
     settings.extend(saved.into_iter().flat_map(programs));
     settings.extend(machine_settings(machine)?);
+    match saved {
+        // What schema version 1 did not tell cannot be compared.
+        Some(plan) if !plan.settings.contains_key(HOST) => _ = settings.remove(HOST),
+        Some(_) => {}
+        None => _ = settings.insert(resume::COMMAND.into(), saved::command_line()),
+    }
     Ok(RunPlan {
         schema: SCHEMA_VERSION,
         run: saved.map_or_else(|| id::new_run(now), |plan| plan.run.clone()),
@@ -273,6 +280,9 @@ fn planned(
         settings,
     })
 }
+
+/// Of the settings of a machine the one that names it.
+const HOST: &str = "machine.host";
 
 /// What must be equal for trials to stand in one table.
 fn machine_settings(machine: &Machine) -> anyhow::Result<BTreeMap<String, String>> {

@@ -84,6 +84,7 @@ pub fn record(plan: &RunPlan, subject: &str, round: u32) -> TrialRecord {
         seed: 1,
         started_unix_s: 2,
         machine: Machine {
+            host: "bench".into(),
             kernel: "Linux 6".into(),
             cpu_model: "cpu".into(),
             cpus_count: 2,

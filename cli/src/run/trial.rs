@@ -482,6 +482,6 @@ mod tests {
         assert_eq!(steps.title(), "axum, more");
         steps.finish().unwrap();
         assert_eq!(lines.borrow()[1], ("axum, more".to_owned(), true));
-        assert_eq!(TrialRecord::load_all(folder.path()).unwrap().len(), 2);
+        assert_eq!(TrialRecord::load_all(folder.path()).unwrap().files.len(), 2);
     }
 }

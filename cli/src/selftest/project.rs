@@ -177,7 +177,12 @@ pub struct Run {
 
 impl Run {
     fn read(folder: &Path) -> anyhow::Result<Self> {
-        Self::new(&RunPlan::load(folder)?, &TrialRecord::load_all(folder)?)
+        let loaded = TrialRecord::load_all(folder)?;
+        // What this very program has just written.
+        if let Some(problem) = loaded.problems.into_iter().next() {
+            return Err(problem.into());
+        }
+        Self::new(&RunPlan::load(folder)?, &loaded.files)
     }
 
     /// Of these records.

@@ -5,7 +5,7 @@ use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::Path;
 
 const LINES_MOST: usize = 5;
-const BYTES_MOST: i64 = 2000;
+const BYTES_MOST: i64 = 4000;
 
 /// `its log PATH ends with: a | b`, in one line.
 pub fn tail(path: &Path) -> String {
@@ -29,6 +29,23 @@ pub fn tail(path: &Path) -> String {
     }
 }
 
+/// The last lines of a log, and whether there were others before them; `None` if there is
+/// nothing to show.
+pub fn last_lines(path: &Path, most: usize) -> Option<(Vec<String>, bool)> {
+    let text = last_bytes(path).ok()?;
+    let is_short = path.metadata().ok()?.len() <= BYTES_MOST.unsigned_abs();
+    let mut lines: Vec<&str> = text.lines().map(str::trim_end).collect();
+    if !is_short && lines.len() > 1 {
+        // It may have been cut within.
+        lines.remove(0);
+    }
+    lines.retain(|line| !line.is_empty());
+    let is_cut = !is_short || lines.len() > most;
+    let last = &lines[lines.len().saturating_sub(most)..];
+    let shown: Vec<String> = last.iter().map(|line| (*line).to_owned()).collect();
+    (!shown.is_empty()).then_some((shown, is_cut))
+}
+
 fn last_bytes(path: &Path) -> std::io::Result<String> {
     let mut file = File::open(path)?;
     let length = i64::try_from(file.metadata()?.len()).unwrap_or(i64::MAX);
@@ -48,7 +65,7 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         let name = file.path().display().to_string();
         assert_eq!(tail(file.path()), format!("its log {name} is empty"));
-        let long = "x".repeat(5000) + "\n1\n2\n\n3\n  4\n5\n6\n";
+        let long = "x".repeat(9000) + "\n1\n2\n\n3\n  4\n5\n6\n";
         std::fs::write(file.path(), long).unwrap();
         let expected = format!("its log {name} ends with: 2 | 3 | 4 | 5 | 6");
         assert_eq!(tail(file.path()), expected);

@@ -3,7 +3,7 @@
 
 mod group;
 mod link;
-mod log;
+pub mod log;
 mod ready;
 
 use crate::keeper::{self, Event};

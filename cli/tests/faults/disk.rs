@@ -110,7 +110,7 @@ fn what_client_measured_is_shown_even_if_it_cannot_be_kept() {
     for words in ["is shown, but not kept: ", "half.json.partial"] {
         assert!(last.contains(words), "no `{words}`: {said}");
     }
-    assert_eq!(TrialRecord::load_all(&standing).unwrap().len(), 1);
+    assert_eq!(TrialRecord::load_all(&standing).unwrap().files.len(), 1);
 }
 
 /// It fills up while the second of two servers is measured.

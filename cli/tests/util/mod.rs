@@ -352,7 +352,7 @@ pub fn records_saved(project: &Project) -> usize {
 /// Of all runs.
 pub fn records(project: &Project) -> Vec<TrialRecord> {
     let runs = runs(project);
-    let of_run = |run: &PathBuf| TrialRecord::load_all(run).unwrap();
+    let of_run = |run: &PathBuf| TrialRecord::load_all(run).unwrap().files;
     runs.iter().flat_map(of_run).collect()
 }
 

@@ -151,7 +151,7 @@ mod tests {
             ..example::plan(&["splice", "io_copy", "bufio", "direct"], 9)
         };
         let trials = section::last_attempts(&plan, records).unwrap();
-        let grid = grid(&section::sections(&plan, &trials).unwrap()).unwrap();
+        let grid = grid(&section::sections(&plan, &trials)).unwrap();
         let lines = grid.rows.iter().map(|row| {
             let cells: Vec<String> = row.cells.iter().map(text::cell).collect();
             cells.join(" | ")

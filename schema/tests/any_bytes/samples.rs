@@ -80,6 +80,7 @@ pub fn record() -> TrialRecord {
         seed: 42,
         started_unix_s: 1_796_047_300,
         machine: Machine {
+            host: "bench".into(),
             kernel: "Linux 6.18.0".into(),
             cpu_model: "Example CPU".into(),
             cpus_count: 2,
