@@ -3,8 +3,8 @@
 
 use std::io::{self, BufRead, Read as _};
 
-/// The longest line of a client, with all its histograms, is a tenth of it.
-const LINE_MOST_BYTES: u64 = 8 << 20;
+/// The longest line of a client, with all its histograms by interval, is a tenth of it.
+const LINE_MOST_BYTES: u64 = 64 << 20;
 /// Of a line that is shown to the user.
 const SHOWN_MOST_CHARS: usize = 200;
 

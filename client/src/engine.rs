@@ -278,6 +278,9 @@ impl Engine {
         let mut report = PhaseReport {
             metrics: outcome.counts,
             series: names(outcome.series),
+            intervals: (outcome.parts.iter())
+                .map(|(name, parts)| ((*name).to_owned(), parts.encoded()))
+                .collect(),
             ..PhaseReport::default()
         };
         let mut figure = |name: &str, value| report.metrics.insert(name.into(), value);

@@ -7,6 +7,8 @@ pub mod echo;
 pub mod overdue;
 pub mod rate;
 pub mod release;
+pub mod timeline;
+pub mod total;
 
 use crate::cause::Cause;
 use crate::engine::net::Net;
@@ -15,7 +17,8 @@ use crate::protocol::Protocol;
 use hdrhistogram::Histogram;
 use mio::event::Event;
 use std::collections::BTreeMap;
-use wsbench_schema::{Series, latency_histogram, metric};
+use timeline::{Parts, Readings};
+use wsbench_schema::{Series, metric};
 
 /// One shard's part of a phase.
 pub trait Workload<P: Protocol> {
@@ -82,6 +85,8 @@ pub struct Outcome {
     pub largest: BTreeMap<&'static str, u64>,
     /// Names in [`wsbench_schema::metric`]: running totals, which add up over shards.
     pub series: BTreeMap<&'static str, Series>,
+    /// Of histograms, under their names: what became known in each interval.
+    pub parts: BTreeMap<&'static str, Parts>,
     /// When the last success came; 0 if none did.
     pub last_success_ns: u64,
 }
@@ -105,6 +110,15 @@ impl Outcome {
         self.count(metric::CONNECTIONS_LOST, causes.total());
         for (cause, count) in causes.iter() {
             self.count(metric::lost_by(&cause.name()), count);
+        }
+    }
+
+    /// Adds the successes and latencies over time, of kinds with these names.
+    pub fn readings<const N: usize>(&mut self, names: [&'static str; N], found: Readings<N>) {
+        self.series.insert(metric::SUCCEEDED_SERIES, found.total);
+        for ((name, latency), parts) in names.into_iter().zip(found.latencies).zip(found.parts) {
+            self.histograms.insert(name, latency);
+            self.parts.insert(name, parts);
         }
     }
 
@@ -134,20 +148,10 @@ impl Outcome {
             let all = self.series.entry(name).or_default();
             *all = all.plus(&series);
         }
+        for (name, parts) in other.parts {
+            self.parts.entry(name).or_default().add(parts);
+        }
         self.last_success_ns = self.last_success_ns.max(other.last_success_ns);
         Ok(())
     }
-}
-
-/// The histogram without values that are in it.
-fn without(mut histogram: Histogram<u64>, values: &[u64]) -> Histogram<u64> {
-    if !values.is_empty() {
-        let mut taken = latency_histogram();
-        for value in values {
-            taken.saturating_record(*value);
-        }
-        let result = histogram.subtract(taken);
-        debug_assert!(result.is_ok(), "{result:?}: each was recorded in it");
-    }
-    histogram
 }

@@ -14,6 +14,7 @@ use util::{
 use wsbench_client::Engine;
 use wsbench_schema::{
     EchoLoad, MessageKind, Phase, PortRange, ReleaseLoad, Target, decode_histogram,
+    latency_histogram,
 };
 
 #[test]
@@ -393,4 +394,32 @@ fn a_close_that_the_server_never_completes_is_given_up_and_counted() {
     });
     let reports = run(load, &deaf);
     expect(&reports[&Phase::Release], 0, &[("lost", 6)]);
+}
+
+#[test]
+fn what_is_told_by_interval_is_the_whole() {
+    let mut load = messages(20, 100, 0);
+    load.echo = echoes(20, 64, 3000).echo;
+    let reports = run(load, &server(echo));
+    for (phase, names) in [
+        (Phase::Echo, &["latency_ns"][..]),
+        (Phase::Rate, &["intended_latency_ns", "actual_latency_ns"]),
+    ] {
+        let report = &reports[&phase];
+        let names_told: Vec<_> = report.intervals.keys().collect();
+        assert_eq!(names_told.len(), names.len(), "{names_told:?}");
+        for name in names {
+            let mut sum = latency_histogram();
+            for part in report.intervals[*name].decoded().unwrap() {
+                sum.add(part).unwrap();
+            }
+            assert_eq!(sum, decode_histogram(&report.histograms[*name]).unwrap());
+        }
+        let series = &report.series["succeeded_count"];
+        let succeeded = metric(report, "succeeded_count");
+        assert_eq!(series.values.last(), Some(&succeeded));
+        assert!(series.values.is_sorted(), "{series:?}");
+        let elapsed = metric(report, "elapsed_ns");
+        assert_eq!(series.offsets_ns.last(), Some(&elapsed));
+    }
 }

@@ -9,6 +9,8 @@
 pub mod bulk;
 pub mod examination;
 pub mod histogram;
+pub mod hlog;
+pub mod intervals;
 pub mod load;
 pub mod machine;
 pub mod mark;
@@ -27,6 +29,7 @@ pub mod wire;
 pub use bulk::{BulkLoad, Direction, Transport};
 pub use examination::{Examination, Finding, Level, Verdict};
 pub use histogram::{HistogramError, decode_histogram, encode_histogram, latency_histogram};
+pub use intervals::Intervals;
 pub use load::{DialLoad, EchoLoad, Load, MessageKind, RateLoad, ReleaseLoad};
 pub use machine::{CpuMap, Machine};
 pub use merge::MergeError;

@@ -5,7 +5,7 @@
 use crate::metric::{
     BATCH, CLIENT_CPU, CLIENT_CPUS, CLIENT_WINDOW, DRAIN, DURATION, ELAPSED, LONGEST_STALL,
 };
-use crate::{HistogramError, PhaseReport, Series, decode_histogram, encode_histogram};
+use crate::{HistogramError, Intervals, PhaseReport, Series, decode_histogram, encode_histogram};
 use std::collections::BTreeMap;
 use thiserror::Error;
 
@@ -94,9 +94,22 @@ impl PhaseReport {
             let all = series.entry(name.clone()).or_default();
             *all = all.plus(part);
         }
+        let mut parts: BTreeMap<&String, Vec<&Intervals>> = BTreeMap::new();
+        for (name, intervals) in reports.iter().flat_map(|report| &report.intervals) {
+            parts.entry(name).or_default().push(intervals);
+        }
+        let mut intervals = BTreeMap::new();
+        for (name, parts) in parts {
+            let name = name.clone();
+            match Intervals::sum(&parts) {
+                Ok(sum) => intervals.insert(name, sum),
+                Err(cause) => return Err(MergeError::Unreadable { name, cause }),
+            };
+        }
         Ok(Self {
             metrics,
             series,
+            intervals,
             histograms: histograms
                 .iter()
                 .map(|(name, all)| (name.clone(), encode_histogram(all)))
@@ -129,7 +142,7 @@ mod tests {
         PhaseReport {
             metrics: metrics.map(|(name, value)| (name.into(), value)).into(),
             histograms: [(ECHO_LATENCY.into(), encode_histogram(&histogram))].into(),
-            series: BTreeMap::new(),
+            ..PhaseReport::default()
         }
     }
 

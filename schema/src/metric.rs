@@ -237,6 +237,8 @@ pub const STALL: &str = "stall_ns";
 /// Bulk phase: bytes verified until then, since the phase began; in direction `up`
 /// bytes that the sockets took.
 pub const CLIENT_BYTES_SERIES: &str = "client_bytes";
+/// Echo, warm-up and rate phase: messages answered rightly until then, since the phase began.
+pub const SUCCEEDED_SERIES: &str = SUCCEEDED;
 
 /// CPU of the server's process tree; 100,000 is one CPU fully used.
 pub const SERVER_CPU_SERIES: &str = "server_cpu_millipercent";

@@ -18,7 +18,7 @@
 //! sample while nothing moves. End of input means `stop`. The client reports a
 //! fault as `failed` and exits non-zero.
 
-use crate::{Load, Phase, Series, Target};
+use crate::{Intervals, Load, Phase, Series, Target};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -131,6 +131,9 @@ pub struct PhaseReport {
     /// Readings over time since the phase began.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub series: BTreeMap<String, Series>,
+    /// Latencies by interval, under the names of `histograms`; together they are those.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub intervals: BTreeMap<String, Intervals>,
 }
 
 #[cfg(test)]

@@ -35,10 +35,14 @@ use sight::Sight;
 pub use stand::Stand;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 use wsbench_schema::mark::UNVERIFIED;
-use wsbench_schema::{CpuMap, Load, Machine, Outcome, Phase, SCHEMA_VERSION, TrialRecord};
+use wsbench_schema::{
+    CpuMap, HistogramError, Load, Machine, Outcome, Phase, PhaseReport, SCHEMA_VERSION,
+    TrialRecord, hlog, metric,
+};
 
 /// Servers under test listen here.
 pub const HOST: &str = "127.0.0.1";
@@ -182,6 +186,7 @@ pub fn run(bench: &Bench<'_>, job: &Job<'_>, told: Told) -> anyhow::Result<bool>
         folder: bench.folder.to_owned(),
         titles: job.titles.clone(),
         current: blank(bench, job),
+        logs: Vec::new(),
         done: 0,
         told,
     };
@@ -219,6 +224,8 @@ struct Steps {
     titles: Vec<String>,
     /// Of the load that is being measured.
     current: TrialRecord,
+    /// Interval logs of the load that is being measured: what each is called, and its text.
+    logs: Vec<(&'static str, Vec<u8>)>,
     /// Loads whose records are saved.
     done: usize,
     told: Told,
@@ -251,6 +258,15 @@ impl Steps {
 
     fn save(&mut self, mut record: TrialRecord) -> anyhow::Result<()> {
         verdict::add_marks(&mut record);
+        // Before the record, which is the sign that all of a trial is there.
+        let stem = Path::new(&record.file_name()).with_extension("");
+        for (name, text) in self.logs.drain(..) {
+            let path = self
+                .folder
+                .join(format!("{}-{name}.{}", stem.display(), hlog::EXTENSION));
+            write_synced(&path, &text)
+                .with_context(|| format!("cannot write the interval log {}", path.display()))?;
+        }
         let (name, round) = (&record.subject.name, record.round);
         record
             .save(&self.folder)
@@ -261,10 +277,37 @@ impl Steps {
         Ok(())
     }
 
+    /// Keeps the latencies of a phase by interval.
+    fn keep_intervals(
+        &mut self,
+        phase: Phase,
+        began: SystemTime,
+        report: &PhaseReport,
+    ) -> Result<(), HistogramError> {
+        let elapsed = report.metrics.get(metric::ELAPSED).copied();
+        let elapsed = Duration::from_nanos(elapsed.unwrap_or(0));
+        let (subject, round) = (&self.current.subject, self.current.round);
+        let of = format!("{} ({}), round {round}", subject.name, subject.version);
+        for (latency, intervals) in &report.intervals {
+            if let Some(name) = hlog::name(phase, latency) {
+                let about = format!("{of}: {name}, latencies in nanoseconds");
+                let text = hlog::text(intervals, began, elapsed, &about)?;
+                self.logs.push((name, text));
+            }
+        }
+        Ok(())
+    }
+
     fn finish(mut self) -> anyhow::Result<()> {
         let last = self.current.clone();
         self.save(last)
     }
+}
+
+fn write_synced(path: &Path, text: &[u8]) -> io::Result<()> {
+    let mut file = File::create(path)?;
+    file.write_all(text)?;
+    file.sync_all()
 }
 
 fn blank(bench: &Bench<'_>, job: &Job<'_>) -> TrialRecord {
@@ -470,6 +513,7 @@ mod tests {
             folder: folder.path().to_owned(),
             titles: vec!["axum, few".into(), "axum, more".into()],
             current: first,
+            logs: vec![("echo", b"#log\n".to_vec())],
             done: 0,
             told: Box::new(move |title, record| {
                 let line = (title.to_owned(), record.load.after_connections > 0);
@@ -480,6 +524,9 @@ mod tests {
         steps.next(&next).unwrap();
         assert_eq!(*lines.borrow(), [("axum, few".to_owned(), false)]);
         assert_eq!(steps.title(), "axum, more");
+        let stem = testing::record(&plan, "axum", 1).file_name();
+        let log = folder.path().join(stem.replace(".json", "-echo.hlog"));
+        assert_eq!(fs::read(log).unwrap(), b"#log\n");
         steps.finish().unwrap();
         assert_eq!(lines.borrow()[1], ("axum, more".to_owned(), true));
         assert_eq!(TrialRecord::load_all(folder.path()).unwrap().files.len(), 2);

@@ -63,6 +63,7 @@ pub fn echo(
         Order::Echo(Box::new(EchoShare {
             echoes,
             concurrency: in_flight as u32,
+            start_ns,
             until_ns,
             timeout_ns: echo.timeout_ms.saturating_mul(NS_PER_MS),
             limit: (per_s > 0.0).then(|| Limiter::new(per_s, start_ns)),

@@ -1,11 +1,11 @@
 //! Transfers: a stretch of bytes on every connection, all at once, as fast as the
 //! sockets take and give them.
 
-mod progress;
 mod slow;
 mod tally;
 mod transfer;
 
+use super::total::Total;
 use super::{Outcome, Workload};
 use crate::cause::Cause;
 use crate::engine::clock::{burn, now_ns};
@@ -13,7 +13,6 @@ use crate::engine::net::{Net, Writing};
 use crate::engine::slot::{SlotId, State};
 use crate::protocol::Cursor;
 use crate::protocol::stream::pieces::Pieces;
-use progress::Total;
 use slow::SlowReaders;
 use std::collections::VecDeque;
 use std::net::Shutdown;
@@ -21,6 +20,8 @@ use tally::Tally;
 use transfer::{Stage, Transfer};
 use wsbench_schema::{Direction, metric};
 
+/// From one reading of the bytes to the next, to begin with.
+const READING_NS: u64 = 100_000_000;
 /// What a connection sends at once before others have their turn: one piece at least.
 const TURN_BYTES: u64 = 256 << 10;
 /// Connections that have a turn between two looks at what came.
@@ -77,7 +78,7 @@ impl Bulk {
             transfers: Vec::new(),
             turns: VecDeque::new(),
             slow: SlowReaders::new(share.slow_percent, share.slow_bytes_per_s),
-            total: Total::new(share.start_ns),
+            total: Total::new(share.start_ns, READING_NS),
             tally: Tally::of(0),
             sweep_at_ns: 0,
             share,
@@ -445,7 +446,7 @@ impl Workload<Pieces> for Bulk {
     }
 
     fn progress(&self) -> (u64, u64) {
-        (self.total.bytes(), self.tally.failures())
+        (self.total.amount(), self.tally.failures())
     }
 
     fn outcome(self) -> Outcome {

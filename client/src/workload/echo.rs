@@ -2,16 +2,16 @@
 //! the next, on the connection that has been idle longest.
 
 use super::overdue::Overdue;
-use super::{Outcome, Workload, without};
+use super::timeline::Timeline;
+use super::{Outcome, Workload};
 use crate::cause::{Cause, Causes};
 use crate::engine::clock::{burn, now_ns};
 use crate::engine::net::{Net, Writing};
 use crate::engine::pace::Limiter;
 use crate::engine::slot::{SlotId, State};
 use crate::protocol::Protocol;
-use hdrhistogram::Histogram;
 use std::collections::{BTreeMap, VecDeque};
-use wsbench_schema::{latency_histogram, metric};
+use wsbench_schema::metric;
 
 /// One shard's share of an echo load.
 #[derive(Clone, Debug)]
@@ -20,6 +20,8 @@ pub struct EchoShare {
     pub echoes: u64,
     /// Echoes in flight.
     pub concurrency: u32,
+    /// When the phase begins.
+    pub start_ns: u64,
     /// When no more are sent, if before all are made.
     pub until_ns: Option<u64>,
     /// An echo unanswered for this long is lost.
@@ -46,10 +48,8 @@ pub struct Echo {
     timed_out: bool,
     connections: u32,
     lost: Causes,
-    latency: Histogram<u64>,
-    /// Latencies in it of echoes that were answered twice.
-    doubled_ns: Vec<u64>,
-    succeeded: u64,
+    /// What was answered, and how fast.
+    timeline: Timeline<1>,
     failed: Causes,
     last_success_ns: u64,
     overdue: Overdue,
@@ -61,6 +61,7 @@ impl Echo {
     pub fn new(share: EchoShare) -> Self {
         Self {
             overdue: Overdue::new(share.timeout_ns, 0),
+            timeline: Timeline::new(share.start_ns),
             share,
             idle: VecDeque::new(),
             parked: BTreeMap::new(),
@@ -70,9 +71,6 @@ impl Echo {
             timed_out: false,
             connections: 0,
             lost: Causes::default(),
-            latency: latency_histogram(),
-            doubled_ns: Vec::new(),
-            succeeded: 0,
             failed: Causes::default(),
             last_success_ns: 0,
         }
@@ -149,8 +147,7 @@ impl Echo {
     fn take_back(&mut self, latency_ns: u64) {
         // Zero if it has answered none in this phase.
         if latency_ns > 0 {
-            self.doubled_ns.push(latency_ns);
-            self.succeeded -= 1;
+            self.timeline.take_back([latency_ns]);
             self.failed.add(Cause::Unexpected, 1);
         }
     }
@@ -190,8 +187,8 @@ impl<P: Protocol> Workload<P> for Echo {
         let slot = net.slot(id);
         let latency_ns = now_ns - slot.since_ns;
         slot.since_ns = latency_ns;
-        self.latency.saturating_record(latency_ns);
-        self.succeeded += 1;
+        self.timeline.succeeded(1, now_ns);
+        self.timeline.record(0, latency_ns, 1);
         self.last_success_ns = now_ns;
         self.in_flight -= 1;
         self.idle.push_back(id);
@@ -248,7 +245,7 @@ impl<P: Protocol> Workload<P> for Echo {
     }
 
     fn progress(&self) -> (u64, u64) {
-        (self.succeeded, self.failed.total())
+        (self.timeline.count(), self.failed.total())
     }
 
     fn outcome(self) -> Outcome {
@@ -264,7 +261,7 @@ impl<P: Protocol> Workload<P> for Echo {
         outcome.count(metric::PLANNED, planned);
         outcome.count(metric::SENT, self.sent);
         outcome.count(metric::NOT_SENT, planned - self.sent);
-        outcome.count(metric::SUCCEEDED, self.succeeded);
+        outcome.count(metric::SUCCEEDED, self.timeline.count());
         outcome.count(metric::CONNECTIONS, self.connections.into());
         outcome.losses(&self.lost);
         outcome.count(
@@ -272,8 +269,8 @@ impl<P: Protocol> Workload<P> for Echo {
             self.share.concurrency.min(self.connections).into(),
         );
         outcome.failures(&self.failed);
-        let latency = without(self.latency, &self.doubled_ns);
-        outcome.histograms.insert(metric::ECHO_LATENCY, latency);
+        let readings = self.timeline.readings(self.last_success_ns);
+        outcome.readings([metric::ECHO_LATENCY], readings);
         outcome
     }
 }
@@ -301,6 +298,7 @@ mod tests {
         Echo::new(EchoShare {
             echoes: 9,
             concurrency: 0,
+            start_ns: 0,
             until_ns: None,
             timeout_ns,
             limit: None,

@@ -3,15 +3,15 @@
 //! late, and is timed from when it was due.
 
 use super::overdue::Overdue;
-use super::{Outcome, Workload, without};
+use super::timeline::Timeline;
+use super::{Outcome, Workload};
 use crate::cause::{Cause, Causes};
 use crate::engine::clock::{burn, now_ns};
 use crate::engine::net::{Net, Writing};
 use crate::engine::pace::{PhaseOfInterval, Schedule};
 use crate::engine::slot::{SlotId, State};
 use crate::protocol::Protocol;
-use hdrhistogram::Histogram;
-use wsbench_schema::{latency_histogram, metric};
+use wsbench_schema::metric;
 
 /// Due batches are looked for this often: a wake-up for each of 50,000 messages
 /// a second would cost more than the messages.
@@ -115,14 +115,11 @@ pub struct Rate {
     planned: u64,
     sent: u64,
     late: u64,
-    succeeded: u64,
     failed: Causes,
     connections: u32,
     lost: Causes,
-    intended: Histogram<u64>,
-    actual: Histogram<u64>,
-    /// Latencies in them, intended and actual, of messages that were answered twice.
-    doubled_ns: (Vec<u64>, Vec<u64>),
+    /// What was answered, and how fast: intended latencies and actual ones.
+    timeline: Timeline<2>,
     last_success_ns: u64,
 }
 
@@ -133,6 +130,7 @@ impl Rate {
         Self {
             ends_ns: share.start_ns + share.duration_ns,
             overdue: Overdue::new(share.timeout_ns, share.start_ns),
+            timeline: Timeline::new(share.start_ns),
             share,
             schedule: None,
             senders: Vec::new(),
@@ -144,13 +142,9 @@ impl Rate {
             planned: 0,
             sent: 0,
             late: 0,
-            succeeded: 0,
             failed: Causes::default(),
             connections: 0,
             lost: Causes::default(),
-            intended: latency_histogram(),
-            actual: latency_histogram(),
-            doubled_ns: Default::default(),
             last_success_ns: 0,
         }
     }
@@ -222,9 +216,8 @@ impl Rate {
         };
         let intended = schedule.intended_ns(sender.phase, last);
         let actual = self.sent_at_ns[self.ring(id, last)];
-        self.doubled_ns.0.push(answered_ns.saturating_sub(intended));
-        self.doubled_ns.1.push(answered_ns.saturating_sub(actual));
-        self.succeeded -= 1;
+        let latencies_ns = [intended, actual].map(|since| answered_ns.saturating_sub(since));
+        self.timeline.take_back(latencies_ns);
         self.failed.add(Cause::Unexpected, 1);
     }
 
@@ -278,6 +271,7 @@ impl<P: Protocol> Workload<P> for Rate {
         let Some(schedule) = &self.schedule else {
             return;
         };
+        self.timeline.succeeded(count.into(), now_ns);
         let mut left = count;
         while left > 0 {
             // Messages of a batch that came with one read have the same times.
@@ -285,10 +279,10 @@ impl<P: Protocol> Workload<P> for Rate {
             let together = left.min(batch - sender.answered_part);
             let intended = schedule.intended_ns(sender.phase, sender.answered);
             let actual = self.sent_at_ns[self.ring(id, sender.answered)];
-            self.intended
-                .saturating_record_n(now_ns.saturating_sub(intended), together.into());
-            self.actual
-                .saturating_record_n(now_ns.saturating_sub(actual), together.into());
+            for (kind, since_ns) in [intended, actual].into_iter().enumerate() {
+                let latency_ns = now_ns.saturating_sub(since_ns);
+                self.timeline.record(kind, latency_ns, together.into());
+            }
             let sender = &mut self.senders[id as usize];
             sender.answered_part += together;
             if sender.answered_part == batch {
@@ -297,7 +291,6 @@ impl<P: Protocol> Workload<P> for Rate {
             }
             left -= together;
         }
-        self.succeeded += u64::from(count);
         self.in_flight -= u64::from(count);
         self.last_success_ns = now_ns;
         let sender = self.senders[id as usize];
@@ -372,7 +365,7 @@ impl<P: Protocol> Workload<P> for Rate {
     }
 
     fn progress(&self) -> (u64, u64) {
-        (self.succeeded, self.failed.total())
+        (self.timeline.count(), self.failed.total())
     }
 
     fn outcome(self) -> Outcome {
@@ -384,18 +377,13 @@ impl<P: Protocol> Workload<P> for Rate {
         outcome.count(metric::SENT, self.sent);
         outcome.count(metric::SHORTFALL, self.planned - self.sent);
         outcome.count(metric::LATE, self.late);
-        outcome.count(metric::SUCCEEDED, self.succeeded);
+        outcome.count(metric::SUCCEEDED, self.timeline.count());
         outcome.count(metric::CONNECTIONS, self.connections.into());
         outcome.losses(&self.lost);
         outcome.failures(&self.failed);
-        let (intended_ns, actual_ns) = &self.doubled_ns;
-        for (name, histogram, doubled_ns) in [
-            (metric::INTENDED_LATENCY, self.intended, intended_ns),
-            (metric::ACTUAL_LATENCY, self.actual, actual_ns),
-        ] {
-            let histogram = without(histogram, doubled_ns);
-            outcome.histograms.insert(name, histogram);
-        }
+        let names = [metric::INTENDED_LATENCY, metric::ACTUAL_LATENCY];
+        let readings = self.timeline.readings(self.last_success_ns);
+        outcome.readings(names, readings);
         outcome
     }
 }

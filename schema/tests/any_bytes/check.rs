@@ -8,7 +8,7 @@ use std::fmt::Debug;
 use std::path::Path;
 use wsbench_schema::record::{RecordError, parse_json};
 use wsbench_schema::{
-    ClientCommand, ClientEvent, Examination, PhaseReport, RunPlan, Target, TrialRecord,
+    ClientCommand, ClientEvent, Examination, Intervals, PhaseReport, RunPlan, Target, TrialRecord,
     decode_histogram, encode_histogram,
 };
 
@@ -90,6 +90,14 @@ fn histogram(text: &[u8]) {
         metrics: [("succeeded_count".to_owned(), u64::MAX)].into(),
         histograms: [("latency_ns".to_owned(), text.to_owned())].into(),
         series: [].into(),
+        intervals: [(
+            "latency_ns".to_owned(),
+            Intervals {
+                interval_ns: 1,
+                histograms: vec![text.to_owned()],
+            },
+        )]
+        .into(),
     };
     // Too much is an error or the most there is.
     let _ = PhaseReport::merge(&[report.clone(), report]);

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 use wsbench_schema::{
-    ClientCommand, ClientEvent, CpuMap, DialLoad, EchoLoad, Examination, Finding, Level, Load,
-    Machine, MessageKind, Outcome, Phase, PhaseReport, Progress, RateLoad, RunPlan, SCHEMA_VERSION,
-    Series, SubjectId, Suite, TrialRecord, Verdict, encode_histogram, latency_histogram,
+    ClientCommand, ClientEvent, CpuMap, DialLoad, EchoLoad, Examination, Finding, Intervals, Level,
+    Load, Machine, MessageKind, Outcome, Phase, PhaseReport, Progress, RateLoad, RunPlan,
+    SCHEMA_VERSION, Series, SubjectId, Suite, TrialRecord, Verdict, encode_histogram,
+    latency_histogram,
 };
 
 fn load() -> Load {
@@ -177,6 +178,13 @@ pub fn events() -> Vec<ClientEvent> {
                 metrics: BTreeMap::from([("succeeded_count".into(), 1)]),
                 histograms: BTreeMap::from([("latency_ns".into(), histogram())]),
                 series: BTreeMap::new(),
+                intervals: BTreeMap::from([(
+                    "latency_ns".into(),
+                    Intervals {
+                        interval_ns: 1_000_000_000,
+                        histograms: vec![histogram()],
+                    },
+                )]),
             }),
         },
         ClientEvent::Failed {

@@ -30,6 +30,7 @@ pub fn count(bench: &Bench<'_>, job: &Job<'_>) -> anyhow::Result<Option<BTreeMap
         folder: bench.folder.to_owned(),
         titles: job.titles.clone(),
         current: blank(bench, &job),
+        logs: Vec::new(),
         done: 0,
         told: Box::new(|_, _| ()),
     };

@@ -9,7 +9,7 @@ use crate::progress::{Meter, note};
 use crate::run::footprint;
 use crate::run::verdict;
 use std::ops::ControlFlow;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 use wsbench_schema::{BulkLoad, Load, Phase, PhaseReport, Target, TrialRecord, metric};
 
 /// How long the client may take to notice that the server is gone, so that what
@@ -88,6 +88,7 @@ impl Phases<'_> {
         let title = format!("{}  {phase}", self.steps.title());
         let bulk = self.steps.current.load.bulk.as_ref();
         let mut meter = Meter::new(title, bulk.map_or(1, BulkLoad::crossings));
+        let began = SystemTime::now();
         let done = {
             let mut watch = watch(self.bench, self.stand, &mut self.guard);
             self.clients
@@ -99,10 +100,10 @@ impl Phases<'_> {
             .at_ns
             .max(self.clients.began_in_step_ns().unwrap_or(0));
         let report = match done {
-            Ok(reports) => self.measured(phase, &reports)?,
+            Ok(reports) => self.measured(phase, began, &reports)?,
             Err(halt) => {
                 drop(meter);
-                return Err(self.given_up(phase, halt));
+                return Err(self.given_up(phase, began, halt));
             }
         };
         let count_of = |name: &str| report.metrics.get(name).copied();
@@ -137,8 +138,15 @@ impl Phases<'_> {
     }
 
     /// Of all clients together, recorded.
-    fn measured(&mut self, phase: Phase, reports: &[PhaseReport]) -> Result<PhaseReport, Stop> {
+    fn measured(
+        &mut self,
+        phase: Phase,
+        began: SystemTime,
+        reports: &[PhaseReport],
+    ) -> Result<PhaseReport, Stop> {
         let report = PhaseReport::merge(reports)
+            .map_err(|error| Stop::failed(phase.name(), &error.to_string()))?;
+        (self.steps.keep_intervals(phase, began, &report))
             .map_err(|error| Stop::failed(phase.name(), &error.to_string()))?;
         self.steps.current.add_client(phase, &report);
         Ok(report)
@@ -146,7 +154,7 @@ impl Phases<'_> {
 
     /// Why a phase was not measured to its end. What was measured until then is
     /// recorded if it is the whole, and told in either case.
-    fn given_up(&mut self, phase: Phase, halt: Halt) -> Stop {
+    fn given_up(&mut self, phase: Phase, began: SystemTime, halt: Halt) -> Stop {
         let is_clients_fault = matches!(halt, Halt::Client(_));
         let stop = match self.settle::<()>(phase, Err(halt)) {
             Err(stop @ Stop::Failed { .. }) => stop,
@@ -171,7 +179,7 @@ impl Phases<'_> {
             }
         };
         match rest {
-            Rest::Whole(reports) => match self.measured(phase, &reports) {
+            Rest::Whole(reports) => match self.measured(phase, began, &reports) {
                 Ok(report) => and(stop, &counts(phase, &report)),
                 Err(unfit) => unfit,
             },

@@ -1,9 +1,7 @@
-//! Bytes over time: a reading every so often, of a bounded number.
+//! Successes or bytes over time: a reading every so often, of a bounded number.
 
 use wsbench_schema::Series;
 
-/// From one reading to the next, to begin with.
-const INTERVAL_NS: u64 = 100_000_000;
 /// Readings at most; beyond them every second one is left out.
 const READINGS_MAX: usize = 600;
 
@@ -13,27 +11,27 @@ pub struct Total {
     start_ns: u64,
     interval_ns: u64,
     next_ns: u64,
-    bytes: u64,
+    amount: u64,
     readings: Series,
 }
 
 impl Total {
-    /// Nothing yet.
+    /// Nothing yet; read at this interval, to begin with.
     #[must_use]
-    pub fn new(start_ns: u64) -> Self {
+    pub fn new(start_ns: u64, interval_ns: u64) -> Self {
         Self {
             start_ns,
-            interval_ns: INTERVAL_NS,
-            next_ns: start_ns + INTERVAL_NS,
-            bytes: 0,
+            interval_ns,
+            next_ns: start_ns + interval_ns,
+            amount: 0,
             readings: Series::default(),
         }
     }
 
-    /// All bytes until now.
+    /// All until now.
     #[must_use]
-    pub fn bytes(&self) -> u64 {
-        self.bytes
+    pub fn amount(&self) -> u64 {
+        self.amount
     }
 
     /// When the next reading is taken.
@@ -42,11 +40,16 @@ impl Total {
         self.next_ns
     }
 
-    /// More bytes, now: they are in no reading of a time before.
+    /// More, now: it is in no reading of a time before.
     #[inline]
-    pub fn add(&mut self, bytes: u64, now_ns: u64) {
+    pub fn add(&mut self, more: u64, now_ns: u64) {
         self.pass(now_ns);
-        self.bytes += bytes;
+        self.amount += more;
+    }
+
+    /// Less: something that was counted was none.
+    pub fn take_back(&mut self, less: u64) {
+        self.amount -= less;
     }
 
     /// Takes the readings whose time has come.
@@ -63,7 +66,7 @@ impl Total {
 
     fn read(&mut self, at_ns: u64) {
         self.readings.offsets_ns.push(at_ns - self.start_ns);
-        self.readings.values.push(self.bytes);
+        self.readings.values.push(self.amount);
     }
 
     /// Keeps the readings at multiples of twice the interval.
@@ -83,10 +86,12 @@ impl Total {
     pub fn into_series(mut self, now_ns: u64) -> Series {
         self.pass(now_ns);
         if now_ns > self.start_ns {
-            let last = self.readings.offsets_ns.last().copied();
-            if last != Some(now_ns - self.start_ns) {
-                self.read(now_ns);
+            // What came at the very time of the last reading is in the end.
+            if self.readings.offsets_ns.last() == Some(&(now_ns - self.start_ns)) {
+                self.readings.offsets_ns.pop();
+                self.readings.values.pop();
             }
+            self.read(now_ns);
         }
         self.readings
     }
@@ -96,11 +101,12 @@ impl Total {
 mod tests {
     use super::*;
 
+    const INTERVAL_NS: u64 = 100_000_000;
     const START: u64 = 5_000_000_123;
 
     #[test]
     fn a_reading_has_what_had_come_before_its_time_and_nothing_else() {
-        let mut total = Total::new(START);
+        let mut total = Total::new(START, INTERVAL_NS);
         total.add(10, START + 99_999_999);
         total.add(1, START + 100_000_000);
         total.add(1, START + 450_000_000);
@@ -113,7 +119,7 @@ mod tests {
 
     #[test]
     fn a_long_phase_has_fewer_readings_at_even_times() {
-        let mut total = Total::new(START);
+        let mut total = Total::new(START, INTERVAL_NS);
         let seconds = 3600;
         for tenth in 1..=seconds * 10 {
             total.add(1, START + tenth * INTERVAL_NS);
