@@ -27,6 +27,9 @@
     return { names, heads, titles, rows, body: table.tBodies[0] };
   });
 
+  const places = new Map();
+  for (const table of tables) for (const row of table.rows) places.set(row.line, [table, row]);
+
   // Everything that is of a subject, rows and marks of pictures, by its name.
   const subjects = new Map();
   for (const mark of all("[data-subject]")) {
@@ -198,8 +201,7 @@
 
   function described(cell) {
     const line = cell.parentNode;
-    const table = tables.find((table) => table.body === line.parentNode);
-    const row = table && table.rows.find((row) => row.line === line);
+    const [table, row] = places.get(line) || [];
     const column = cell.cellIndex;
     if (!row || column < table.names || figure(row.words[column]) === null) return null;
     const unit = table.heads[column].dataset.unit;
@@ -208,7 +210,8 @@
     const separators = { ":": " to ", "/": " of ", ">": " -> " };
     const value = parts.map((part) => separators[part] || exact(part)).join("");
     const shown = row.texts ? row.texts[column] : cell.textContent;
-    return `${row.cells[0].textContent}\n${table.titles[column]}: ${shown}${unit ? `\n${value} ${unit}` : ""}`;
+    const name = row.cells.slice(0, table.names).map((cell) => cell.textContent).join(", ");
+    return `${name}\n${table.titles[column]}: ${shown}${unit ? `\n${value} ${unit}` : ""}`;
   }
 
   function hover(event) {

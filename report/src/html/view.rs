@@ -9,12 +9,14 @@ use crate::table::Grid;
 use crate::verification::Item;
 use crate::{ReportError, answer, text, units};
 use askama::Template;
+use wsbench_schema::Suite;
 
 /// All of it.
 #[derive(Template)]
 #[template(path = "report.html")]
 pub struct Page {
     title: String,
+    heading: &'static str,
     lead: String,
     policy: String,
     style: &'static str,
@@ -29,14 +31,20 @@ struct Chapter {
     /// In the list of all chapters.
     short: String,
     title: String,
+    load_hash: Option<String>,
     pieces: Vec<Piece>,
 }
+
+/// See [`prose`].
+type Prose = Vec<(bool, String)>;
 
 /// What a chapter is made of.
 enum Piece {
     Answers(Vec<Answer>),
     Heading(String),
-    Paragraph(String),
+    Paragraph(Prose),
+    /// What columns mean.
+    Definitions(Vec<Prose>),
     /// What a load is.
     About(Vec<Item>),
     List(Vec<Item>),
@@ -138,11 +146,14 @@ impl Page {
                 id: "files".to_owned(),
                 short: "Files".to_owned(),
                 title: "Files beside this report".to_owned(),
+                load_hash: None,
                 pieces: vec![Piece::Links(files(names))],
             });
         }
+        let heading = heading(document.suite);
         Ok(Self {
-            title: format!("Report: run {}", text::one_line(&document.run)),
+            title: format!("{heading}: run {}", text::one_line(&document.run)),
+            heading,
             lead: lead(document),
             policy: policy(),
             style: STYLE,
@@ -153,13 +164,29 @@ impl Page {
     }
 }
 
+fn heading(suite: Suite) -> &'static str {
+    match suite {
+        Suite::Websocket => "WebSocket servers compared",
+        Suite::Relay => "TCP relays compared",
+        Suite::Transfer => "TCP transfer servers compared",
+    }
+}
+
+/// Our own words in pieces, and whether each is code.
+fn prose(text: &str) -> Prose {
+    let pieces = text.split('`').enumerate();
+    pieces
+        .map(|(index, piece)| (index % 2 == 1, piece.to_owned()))
+        .collect()
+}
+
 fn lines(texts: &[String]) -> Vec<String> {
     texts.iter().map(|line| text::one_line(line)).collect()
 }
 
 /// When, what and where, in a line.
 fn lead(document: &Document) -> String {
-    let wanted = ["Started", "Profile", "Trials", "Rounds", "CPU"];
+    let wanted = ["Run", "Started", "Profile", "Trials", "Rounds", "CPU"];
     let facts = wanted.iter().filter_map(|wanted| {
         let found = document.facts.iter().find(|(name, _)| name == wanted)?;
         let value = text::one_line(&found.1);
@@ -183,6 +210,7 @@ fn environment(document: &Document) -> Chapter {
         id: "environment".to_owned(),
         short: "Environment".to_owned(),
         title: "Environment".to_owned(),
+        load_hash: None,
         pieces,
     }
 }
@@ -219,7 +247,7 @@ fn chapter(document: &Document, part: &Part, names: &Names<'_>) -> Result<Chapte
     let is_load = matches!(part.kind, PartKind::Load { .. });
     for block in &part.blocks {
         match block {
-            Block::Paragraph(text) => pieces.push(Piece::Paragraph(text.clone())),
+            Block::Paragraph(text) => pieces.push(Piece::Paragraph(prose(text))),
             Block::List(items) if is_load => pieces.push(Piece::About(items.clone())),
             Block::List(items) => pieces.push(Piece::List(items.clone())),
             Block::Grid(grid) if matches!(part.kind, PartKind::Answer { .. }) => {
@@ -232,12 +260,14 @@ fn chapter(document: &Document, part: &Part, names: &Names<'_>) -> Result<Chapte
             Block::Absent { is_silent, .. } if *is_silent => {}
             Block::Absent { title, reason, .. } => {
                 pieces.push(Piece::Heading(title.clone()));
-                pieces.push(Piece::Paragraph(reason.clone()));
+                pieces.push(Piece::Paragraph(prose(reason)));
             }
             Block::Chart(chart) => charts.push(chart),
             Block::Definitions { title, lines, .. } => {
                 pieces.push(Piece::Heading(title.clone()));
-                pieces.push(Piece::Notes(lines.clone()));
+                pieces.push(Piece::Definitions(
+                    lines.iter().map(|line| prose(line)).collect(),
+                ));
             }
             Block::Log(log) => pieces.extend(logged(log)),
             Block::File(file) => links.push(Link {
@@ -267,13 +297,14 @@ fn chapter(document: &Document, part: &Part, names: &Names<'_>) -> Result<Chapte
         pieces.insert(after.count(), Piece::Pictures(charts?));
     }
     let title = match &part.kind {
-        PartKind::Load { hash, short } => format!("{short} (load {hash})"),
+        PartKind::Load { short, .. } => short.clone(),
         _ => part.title.clone(),
     };
     Ok(Chapter {
         id: part.id.clone(),
         short: text::one_line(&short(part)),
         title: text::one_line(&title),
+        load_hash: part.load_hash().map(str::to_owned),
         pieces,
     })
 }

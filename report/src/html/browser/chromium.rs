@@ -293,6 +293,11 @@ impl Page<'_> {
         told.collect()
     }
 
+    /// As it is printed.
+    pub fn as_printed(&mut self) {
+        self.call("Emulation.setEmulatedMedia", &json!({"media": "print"}));
+    }
+
     /// The whole page, or as much as fits, as PNG into the folder that
     /// `WSBENCH_SCREENSHOTS` names, for who wants to look at it.
     pub fn screenshot(&mut self, name: &str, is_whole: bool) {

@@ -63,8 +63,11 @@ fn tables_sort_filter_and_compare() {
         return;
     };
     let mut page = browser.page(1280, false);
-    open(&mut page, &html(&report()));
-    page.screenshot("desktop-light", true);
+    // A picture with a mark of one of them, however others are drawn.
+    let picture = "<main id=\"main\"><svg id=\"drawn\" width=\"40\" height=\"20\" aria-label=\"x\"><title>x</title>\
+        <g data-subject=\"slow\"><title>slow: 5</title><rect width=\"40\" height=\"20\"/></g></svg>";
+    let html = html(&report()).replace("<main id=\"main\">", picture);
+    open(&mut page, &html);
     let names = |page: &mut Page<'_>| texts(page, "cells(table('Compact'), 'Framework')");
     let as_written = ["quick", "axum", "slow", "broken", "floor (yardstick)"];
     assert_eq!(names(&mut page), as_written);
@@ -106,7 +109,19 @@ fn tables_sort_filter_and_compare() {
     let tps = texts(&mut page, "cells(table('Compact'), 'TPS')");
     assert_eq!(tps[..2], ["122704", "98525"]);
 
+    // Under the pointer a mark tells what it is.
+    let at = page.eval(
+        "(() => { const mark = document.getElementById('drawn'); mark.scrollIntoView({ block: 'center' }); \
+         const box = mark.getBoundingClientRect(); return [box.x + 5, box.y + 5]; })()",
+    );
+    page.point(at[0].as_f64().unwrap(), at[1].as_f64().unwrap());
+    page.expect("!document.getElementById('tip').hidden");
+    let tip = page.eval("document.getElementById('tip').textContent");
+    assert_eq!(tip, "slow: 5");
+
     // Of who is left out neither rows nor marks are seen, in any table or picture.
+    let marks = "document.querySelector('#drawn g').getClientRects().length";
+    assert_eq!(page.eval(marks), 1);
     page.eval("tick('slow'); tick('quick')");
     assert_eq!(names(&mut page), ["axum", "broken", "floor (yardstick)"]);
     let seen = "[...document.querySelectorAll('[data-subject=\"slow\"]')].filter((mark) => mark.getClientRects().length).length";
@@ -270,6 +285,17 @@ fn it_fits_a_phone_and_is_accessible_in_light_and_dark() {
             }
             assert_eq!(page.complaints(), [""; 0]);
         }
+    }
+    // Printed, no table is cut at the edge of the sheet, and no button is left.
+    for (name, html) in &pages {
+        let mut page = browser.page(1040, true);
+        open(&mut page, html);
+        page.as_printed();
+        page.screenshot(&format!("{name}-printed"), true);
+        let widths = page.eval("[document.documentElement.scrollWidth, innerWidth]");
+        assert_eq!(widths[0], widths[1], "{name}: wider than a sheet of A4");
+        let seen = "document.getElementById('filter').getClientRects().length";
+        assert_eq!(page.eval(seen), 0);
     }
     // With the keyboard alone: to the first table's first button, which shows that it is there.
     let mut page = browser.page(1280, false);
