@@ -148,7 +148,8 @@ pub struct Attachment {
     pub load_hash: Option<String>,
     /// What it shows.
     pub title: String,
-    /// Where the run left it. Its name is kept.
+    /// Where the run left it. Beside the report it has a name of its own: see
+    /// [`crate::files::Names::attachment`].
     pub source: PathBuf,
 }
 
@@ -169,15 +170,6 @@ impl AttachmentKind {
             Self::IntervalLog => "hlog",
             Self::FlameGraph => "svg",
         }
-    }
-}
-
-impl Attachment {
-    /// Where it is, as the report beside it names it: with `/`, unescaped.
-    #[must_use]
-    pub fn file(&self) -> String {
-        let name = self.source.file_name().unwrap_or_default();
-        format!("{}/{}", self.kind.folder(), name.to_string_lossy())
     }
 }
 

@@ -1,8 +1,8 @@
 //! Where a report is written, and how its files are called.
 
 use crate::chart::Chart;
-use crate::document::Document;
-use crate::{Report, ReportError, html, markdown, pictures, tables};
+use crate::document::{Attachment, AttachmentKind, Document};
+use crate::{Report, ReportError, csv, html, json, markdown, pictures, tables, xlsx};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
@@ -37,6 +37,30 @@ impl<'a> Names<'a> {
     #[must_use]
     pub fn link(&self, chart: &Chart) -> String {
         self.path(&format!("{CHARTS}/{}", self.file(&chart.file, "svg")))
+    }
+
+    /// Where a file that the run left is kept, from the report's folder on.
+    #[must_use]
+    pub fn attachment(&self, file: &Attachment) -> String {
+        let stem = file.source.file_stem().unwrap_or_default();
+        let mut name = stem.to_string_lossy().into_owned();
+        // The hash of the load first, as it is in the name of every record.
+        if let (AttachmentKind::FlameGraph, Some((subject, hash))) =
+            (file.kind, name.rsplit_once('-'))
+        {
+            name = format!("{hash}-{subject}");
+        }
+        let (folder, ending) = (file.kind.folder(), file.kind.extension());
+        format!("{folder}/{}", self.file(&name, ending))
+    }
+
+    /// Whether a file is one that a report with these names has kept.
+    fn is_attachment(&self, file: &str, kind: AttachmentKind) -> bool {
+        let ending = format!("{}.{}", self.suffix, kind.extension());
+        let name = file.strip_prefix(self.prefix);
+        let name = name.and_then(|rest| rest.strip_suffix(&ending));
+        let hash = name.and_then(|name| name.split_once('-'));
+        hash.is_some_and(|(hash, _)| pictures::is_hash(hash))
     }
 
     /// A file beside the report, as a link in it names it.
@@ -89,14 +113,61 @@ pub fn write(
     let mut paths = Vec::new();
     for (name, text) in documents {
         let path = folder.join(names.file(name, "md"));
-        save(&path, &text)?;
+        save(&path, text.as_bytes())?;
         paths.push(path);
     }
     let path = folder.join(names.file("report", "html"));
-    save(&path, &html::document(&document, names)?)?;
+    save(&path, html::document(&document, names)?.as_bytes())?;
     paths.push(path);
+    for (ending, bytes) in [
+        ("csv", csv::document(&document).into_bytes()),
+        ("xlsx", xlsx::document(&document)?),
+        ("json", json::document(&document, names).into_bytes()),
+    ] {
+        let path = folder.join(names.file("report", ending));
+        save(&path, &bytes)?;
+        paths.push(path);
+    }
     paths.extend(charts(&document, folder, names)?);
+    for kind in [AttachmentKind::IntervalLog, AttachmentKind::FlameGraph] {
+        paths.extend(attachments(&document, kind, folder, names)?);
+    }
     Ok(paths)
+}
+
+/// The folder of the files of a kind that the run left, if there are any.
+fn attachments(
+    document: &Document,
+    kind: AttachmentKind,
+    folder: &Path,
+    names: &Names<'_>,
+) -> Result<Option<PathBuf>, ReportError> {
+    let kept = folder.join(kind.folder());
+    for file in listed(&kept)? {
+        let name = file.to_str();
+        if name.is_some_and(|name| names.is_attachment(name, kind)) {
+            remove(&kept.join(file))?;
+        }
+    }
+    let mut files = document
+        .files
+        .iter()
+        .filter(|file| file.kind == kind)
+        .peekable();
+    if files.peek().is_none() {
+        return Ok(None);
+    }
+    make(&kept)?;
+    for file in files {
+        let path = folder.join(names.attachment(file));
+        // What is there may be another name of the very file that is copied.
+        remove(&path)?;
+        // A second name costs nothing; between two file systems there is none.
+        let copied =
+            fs::hard_link(&file.source, &path).or_else(|_| fs::copy(&file.source, &path).map(drop));
+        copied.map_err(|cause| refused(&path, cause))?;
+    }
+    Ok(Some(kept))
 }
 
 /// The folder of the pictures, if there are any.
@@ -121,7 +192,7 @@ fn charts(
             file: chart.file.clone(),
             cause,
         })?;
-        save(&folder.join(names.file(&chart.file, "svg")), &svg)?;
+        save(&folder.join(names.file(&chart.file, "svg")), svg.as_bytes())?;
     }
     Ok(Some(folder))
 }
@@ -135,7 +206,7 @@ fn make(folder: &Path) -> Result<(), ReportError> {
     fs::create_dir_all(folder).map_err(|cause| refused(folder, cause))
 }
 
-fn save(path: &Path, text: &str) -> Result<(), ReportError> {
+fn save(path: &Path, text: &[u8]) -> Result<(), ReportError> {
     fs::write(path, text).map_err(|cause| refused(path, cause))
 }
 
@@ -206,7 +277,7 @@ mod tests {
         assert_eq!(files(&charts).len(), 5);
         fs::write(charts.join("mine.svg"), "").unwrap();
         let paths = write(example::trial("axum", 1), "", "");
-        assert_eq!(paths.len(), 7);
+        assert_eq!(paths.len(), 10);
         let left = files(&charts);
         assert_eq!(left.len(), 3, "{left:?}");
         assert!(left.contains(&"mine.svg".to_owned()));
@@ -214,5 +285,48 @@ mod tests {
         assert!(tables.contains(&"echo.md".to_owned()));
         assert!(!tables.contains(&"relay.md".to_owned()), "{tables:?}");
         assert!(tables.contains(&"a (1) transfer_b.md".to_owned()));
+    }
+
+    #[test]
+    fn what_the_run_left_is_kept_beside_the_report_under_its_names() {
+        let folder = tempfile::tempdir().unwrap();
+        let trial = example::trial("axum", 1);
+        let hash = trial.load_hash.clone();
+        let left = |kind, name: String| {
+            let source = folder.path().join(name);
+            fs::write(&source, "kept").unwrap();
+            Attachment {
+                kind,
+                subject: None,
+                load_hash: None,
+                title: "t".into(),
+                source,
+            }
+        };
+        let log = left(
+            AttachmentKind::IntervalLog,
+            format!("{hash}-axum-r1-a1-echo.hlog"),
+        );
+        let flames = left(AttachmentKind::FlameGraph, format!("axum-b-{hash}.svg"));
+        let output = folder.path().join("report");
+        let write = |prefix: &str, kept: &[Attachment]| {
+            let report = report(std::slice::from_ref(&trial));
+            let report = report.with_attachments(kept.to_vec());
+            report.write(&output, prefix, "").unwrap();
+            [files(&output.join("hlog")), files(&output.join("flames"))].concat()
+        };
+        let (log_name, svg_name) = (
+            format!("{hash}-axum-r1-a1-echo.hlog"),
+            format!("{hash}-axum-b.svg"),
+        );
+        let both = [log.clone(), flames];
+        assert_eq!(write("", &both), [&*log_name, &*svg_name]);
+        // Twice in the same place, beside another report, and then without them.
+        write("", &both);
+        write("b_", &[log]);
+        let text = fs::read(folder.path().join(&log_name)).unwrap();
+        assert_eq!(text, b"kept", "what was copied is as it was");
+        assert_eq!(write("", &[]), [format!("b_{log_name}")]);
+        assert!(folder.path().join(&log_name).exists());
     }
 }

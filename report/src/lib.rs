@@ -7,10 +7,12 @@ pub mod answer;
 pub mod block;
 pub mod chart;
 pub mod compare;
+pub mod csv;
 pub mod differences;
 pub mod document;
 pub mod files;
 pub mod html;
+pub mod json;
 pub mod latency;
 pub mod machine;
 pub mod markdown;
@@ -28,7 +30,10 @@ pub mod terminal;
 pub mod text;
 pub mod units;
 pub mod verification;
+pub mod xlsx;
 
+#[cfg(test)]
+mod agreement;
 #[cfg(test)]
 mod example;
 #[cfg(test)]
@@ -42,6 +47,7 @@ use chart::ChartError;
 use document::{Attachment, Document, Log};
 use files::Names;
 use machine::Heading;
+use rust_xlsxwriter::XlsxError;
 use section::Section;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -80,6 +86,9 @@ pub enum ReportError {
         /// Why.
         cause: String,
     },
+    /// The spreadsheet was refused.
+    #[error("report.xlsx: {0}")]
+    Sheet(#[from] XlsxError),
     /// The file system refused.
     #[error("{}: {cause}", path.display())]
     Io {

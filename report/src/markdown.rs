@@ -121,7 +121,10 @@ fn chapter<'a>(
             Block::Log(found) => log(out, found),
             Block::File(file) => {
                 let title = text::markdown(&file.title);
-                line(out, &format!("- [{title}]({})", names.path(&file.file())));
+                line(
+                    out,
+                    &format!("- [{title}]({})", names.path(&names.attachment(file))),
+                );
             }
         }
     }

@@ -46,10 +46,15 @@ const NAMES: [&str; 7] = [
     "memory-against-connections",
 ];
 
+/// Whether a text is the hash of a load.
+#[must_use]
+pub fn is_hash(text: &str) -> bool {
+    text.len() == 16 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
 /// Whether a picture can have this name.
 #[must_use]
 pub fn is_name(name: &str) -> bool {
-    let is_hash = |text: &str| text.len() == 16 && text.bytes().all(|b| b.is_ascii_hexdigit());
     let kind = match name.rsplit_once('-') {
         Some((kind, hash)) if is_hash(hash) => kind,
         _ => name,

@@ -36,6 +36,21 @@ pub enum Cell {
     Placed(f64, Unit, Place),
 }
 
+/// A figure as other programs read it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Figure {
+    /// What it is of a cell with two: `before` and `after`, `part` and `whole`.
+    pub part: &'static str,
+    /// The figure; none of a range, and none where nothing was measured.
+    pub value: Option<f64>,
+    /// The lower end of a range.
+    pub low: Option<f64>,
+    /// The upper end of a range.
+    pub high: Option<f64>,
+    /// None of a text.
+    pub unit: Option<Unit>,
+}
+
 /// Where a figure stands among those that it is compared with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
@@ -54,6 +69,39 @@ impl Cell {
     #[must_use]
     pub fn of(value: Option<f64>, unit: Unit) -> Self {
         value.map_or(Cell::Missing, |value| Cell::Number(value, unit))
+    }
+
+    /// What it holds, exactly and in base units: one line, and two if it is of two
+    /// figures that are no ends of a range. What is no number is left out of it.
+    #[must_use]
+    pub fn figures(&self) -> Vec<Figure> {
+        let figure = |part, value: f64, unit| Figure {
+            part,
+            value: Some(value).filter(|value| value.is_finite()),
+            unit: Some(unit),
+            ..Figure::default()
+        };
+        match self {
+            Cell::Missing | Cell::Text(_) | Cell::Failed { .. } => vec![Figure::default()],
+            Cell::Number(value, unit) | Cell::Placed(value, unit, _) => {
+                vec![figure("", *value, *unit)]
+            }
+            Cell::Span(low, high, unit) => vec![Figure {
+                low: Some(*low).filter(|value| value.is_finite()),
+                high: Some(*high).filter(|value| value.is_finite()),
+                unit: Some(*unit),
+                ..Figure::default()
+            }],
+            Cell::Change(before, after, unit) => {
+                vec![
+                    figure("before", *before, *unit),
+                    figure("after", *after, *unit),
+                ]
+            }
+            Cell::Part(part, whole, unit) => {
+                vec![figure("part", *part, *unit), figure("whole", *whole, *unit)]
+            }
+        }
     }
 
     /// Of its figures; none if it has no figure.

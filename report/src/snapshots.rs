@@ -67,7 +67,7 @@ fn examinations() -> Vec<Examination> {
     vec![example::examination("axum"), lax, floor]
 }
 
-fn report() -> Report {
+pub fn report() -> Report {
     let (plan, records) = run();
     let report = Report::new(&plan, &records).unwrap();
     report.with_examinations(examinations())
@@ -76,6 +76,12 @@ fn report() -> Report {
 #[test]
 fn markdown_of_a_run_with_every_kind_of_row() {
     assert_snapshot!(report().markdown());
+}
+
+#[test]
+fn figures_of_a_run_with_every_kind_of_row() {
+    let tidy = crate::csv::document(&report().document());
+    assert_snapshot!(tidy.replace("\r\n", "\n"));
 }
 
 #[test]
@@ -221,7 +227,7 @@ fn block_of_a_trial_without_figures() {
 
 /// Four relays and the client without one, over three rounds under two loads of
 /// round trips and one of transfers: one fails a round, one was stopped half way.
-fn relays() -> Report {
+pub fn relays() -> Report {
     let mut records = Vec::new();
     let bulk = |name: &str, round: u32, pace: u64| TrialRecord {
         suite: Suite::Relay,
@@ -262,7 +268,7 @@ fn relays() -> Report {
 
 /// Two strategies at two levels over three rounds: one loses dials and is cut off, one
 /// dies in every round of the second level.
-fn transfers() -> Report {
+pub fn transfers() -> Report {
     let mut records = Vec::new();
     for (name, usual) in [("stack", 110), ("pool", 100)] {
         for (round, pace) in [(1, usual), (2, usual + 6), (3, usual - 4)] {
@@ -447,7 +453,10 @@ fn files_are_named_with_prefix_and_suffix_and_all_written() {
             "a_echo_b.md",
             "a_rate_b.md",
             "a_memory_b.md",
-            "a_report_b.html"
+            "a_report_b.html",
+            "a_report_b.csv",
+            "a_report_b.xlsx",
+            "a_report_b.json"
         ]
     );
     let echo = std::fs::read_to_string(&paths[3]).unwrap();

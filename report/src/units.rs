@@ -87,6 +87,18 @@ impl Unit {
         }
     }
 
+    /// What a figure is divided by in a spreadsheet, where all of a column have one unit,
+    /// and what it is then called.
+    #[must_use]
+    pub fn sheet(self) -> (f64, &'static str) {
+        match self {
+            Unit::Duration | Unit::Microseconds => (1e3, "us"),
+            Unit::Milliseconds => (1e6, "ms"),
+            Unit::Seconds => (1e9, "s"),
+            unit => (1.0, unit.base()),
+        }
+    }
+
     /// Of an axis whose largest figure is this one: what its figures are divided by,
     /// and what they are then called.
     #[must_use]

@@ -271,7 +271,7 @@ fn chapter(document: &Document, part: &Part, names: &Names<'_>) -> Result<Chapte
             }
             Block::Log(log) => pieces.extend(logged(log)),
             Block::File(file) => links.push(Link {
-                href: names.path(&file.file()),
+                href: names.path(&names.attachment(file)),
                 text: text::one_line(&file.title),
             }),
         }
