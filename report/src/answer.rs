@@ -191,9 +191,27 @@ pub fn of(sections: &[Section]) -> Option<Answer> {
     })
 }
 
+/// What it means, a sentence each.
+pub const DEFINITIONS: [&str; 3] = [
+    "Of the subjects compared, without the yardstick: the best median over rounds, with the lowest and the highest round, \
+     and the next one's; a percentile is of the samples of all rounds together.",
+    "How sure: what is said of the best and every other subject, see Differences. `-`: that figure is not compared over rounds, \
+     or there is nobody to compare with.",
+    "Under it what to beware of; the tables of the load have all marks.",
+];
+
+/// More than these are a list that nobody reads.
+const MOST_CAUTIONS: usize = 6;
+
 /// The marks of those rows, in their words.
 fn cautions(section: &Section, phase: Phase) -> Vec<String> {
-    marks::explanations(&Row::planned(section, phase))
+    let mut found = marks::explanations(&Row::planned(section, phase));
+    let more = found.len().saturating_sub(MOST_CAUTIONS);
+    if more > 0 {
+        found.truncate(MOST_CAUTIONS);
+        found.push(format!("and {more} more, under the tables of the load"));
+    }
+    found
 }
 
 impl Contest {
@@ -346,6 +364,25 @@ mod tests {
         assert_eq!(found.load_hash, other.load_hash);
         let notes = &found.grid.notes;
         assert!(notes[0].starts_with("S (quick): "), "{notes:?}");
+    }
+
+    #[test]
+    fn many_cautions_are_cut_short() {
+        let mut trials = Vec::new();
+        for index in 0..9 {
+            let mut trial = example::trial(&format!("server{index}"), 1);
+            let mark = wsbench_schema::mark::SHARED_CPUS;
+            trial
+                .marks
+                .insert(mark.into(), format!("CPU {index} for both"));
+            trials.push(trial);
+        }
+        let notes = answer(&trials).unwrap().grid.notes;
+        assert_eq!(notes.len(), MOST_CAUTIONS + 1);
+        assert_eq!(
+            notes.last().unwrap(),
+            "and 3 more, under the tables of the load"
+        );
     }
 
     #[test]

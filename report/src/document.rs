@@ -179,13 +179,14 @@ impl Document {
     pub fn of(report: &Report) -> Self {
         let tables = tables::of(report.suite());
         let mut parts: Vec<Part> = answered(report).into_iter().collect();
+        let is_answered = !parts.is_empty();
         parts.extend(overview(report));
         parts.extend(report.sections.iter().map(|section| load(section, &tables)));
         parts.extend(scalings(report));
         parts.push(verification(report));
         parts.extend(logs(report));
         parts.extend(files(report));
-        parts.extend(definitions(report, &tables));
+        parts.extend(definitions(report, &tables, is_answered));
         number(&mut parts);
         Self {
             suite: report.suite(),
@@ -425,17 +426,19 @@ fn files(report: &Report) -> Option<Part> {
     (!blocks.is_empty()).then(|| Part::new("files", title, PartKind::Files, blocks))
 }
 
-fn definitions(report: &Report, tables: &[Table]) -> Option<Part> {
+fn definitions(report: &Report, tables: &[Table], is_answered: bool) -> Option<Part> {
     let is_shown =
         |table: &&Table| (report.sections.iter()).any(|found| table.applies_to(&found.load));
     let shown = tables.iter().filter(is_shown);
-    let blocks = shown.map(|table| Block::Definitions {
-        file: table.file.to_owned(),
-        title: format!("{} explained", table.title),
-        lines: (table.definitions.iter())
-            .map(|line| (*line).to_owned())
-            .collect(),
-    });
+    let explained = |file: &str, title: &str, lines: &[&str]| Block::Definitions {
+        file: file.to_owned(),
+        title: format!("{title} explained"),
+        lines: lines.iter().map(|line| (*line).to_owned()).collect(),
+    };
+    let answered = explained(answer::FILE, answer::TITLE, &answer::DEFINITIONS);
+    let answered = is_answered.then_some(answered).into_iter();
+    let blocks =
+        answered.chain(shown.map(|table| explained(table.file, table.title, table.definitions)));
     let title = "How to read it";
     let part = Part::new(
         "how-to-read",

@@ -432,7 +432,7 @@ fn several_loads_are_several_sections_of_one_file() {
     let text = report.markdown();
     assert_eq!(text.matches("\n## Load ").count(), 2);
     assert_eq!(text.matches("This load has no rate phase.").count(), 1);
-    assert_eq!(text.matches("explained").count(), 4);
+    assert_eq!(text.matches("explained").count(), 5);
 }
 
 #[test]

@@ -22,6 +22,7 @@ pub use axis::{Axis, Spacing};
 pub use bars::{Bar, Bars};
 pub use canvas::ChartError;
 pub use lines::{Line, Lines};
+pub(crate) use words::printable;
 
 /// One picture.
 #[derive(Clone, Debug)]

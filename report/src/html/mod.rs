@@ -4,6 +4,11 @@
 //! The template escapes every text. What it does not escape is our own: the style
 //! sheet, the script, and pictures, whose makers escape what they put in. A policy in
 //! the page lets no other script run, should that ever fail.
+//!
+//! Pictures stand in the page itself: what is of a subject in them is told by
+//! `data-subject`, with its name made printable, and what is under the pointer by a
+//! `<title>` within. Their styles and names must not be those of the page or of
+//! another picture.
 
 mod view;
 

@@ -1,7 +1,7 @@
 //! What the template shows, piece by piece, as texts that are not escaped yet.
 
 use super::{SCRIPT, STYLE, policy};
-use crate::chart::Chart;
+use crate::chart::{Chart, printable};
 use crate::document::{self, Block, Document, Log, Part, PartKind};
 use crate::files::Names;
 use crate::row::{Cell, Place};
@@ -406,7 +406,8 @@ fn table(part: &Part, grid: &Grid) -> Table {
         });
         Row {
             id,
-            subject: row.subject.clone(),
+            // As pictures name whom a mark is of.
+            subject: row.subject.as_deref().map(printable),
             words: words.join(" "),
             name: cells.next().map_or_else(String::new, |cell| cell.text),
             cells: cells.collect(),
