@@ -286,16 +286,14 @@ mod tests {
             }
         }
         let readings = timeline.readings(START + 10 * SECOND);
-        for kind in 0..2 {
-            assert_eq!(
-                encode_histogram(&readings.latencies[kind]),
-                encode_histogram(&whole[kind])
-            );
+        let kinds = readings.latencies.iter().zip(&readings.parts).zip(&whole);
+        for ((all, parts), whole) in kinds {
+            assert_eq!(encode_histogram(all), encode_histogram(whole));
             let mut sum = latency_histogram();
-            for text in readings.parts[kind].encoded().histograms {
+            for text in parts.encoded().histograms {
                 sum.add(decode_histogram(&text).unwrap()).unwrap();
             }
-            assert_eq!(sum, readings.latencies[kind]);
+            assert_eq!(sum, *all);
         }
     }
 
