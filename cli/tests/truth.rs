@@ -4,12 +4,14 @@
 
 mod util;
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use util::{
     add_wrong, alone_at_rest, expect_exit_code, failed, failure, figure, is_client_bound, log,
     measure, measure_faulty, project, quantile_ns, record,
 };
 use wsbench_schema::mark::{
-    LITTLES_LAW, NOT_AS_ASKED, UNVERIFIED, client_busy_permille, server_busy_permille,
+    LITTLES_LAW, NOISY, NOT_AS_ASKED, Noise, UNVERIFIED, client_busy_permille, server_busy_permille,
 };
 use wsbench_schema::metric::{
     ACTUAL_LATENCY, CONNECTIONS, CONNECTIONS_LOST, DIAL_LATENCY, DRAIN, ECHO_LATENCY, ELAPSED,
@@ -342,4 +344,31 @@ fn what_the_server_keeps_of_closed_connections_is_read_after_they_are_closed() {
     let report = project.path("output/report/memory.md");
     let report = std::fs::read_to_string(report).unwrap();
     assert!(report.contains("| plain "), "{report}");
+}
+
+#[test]
+fn whoever_works_beside_a_trial_is_told() {
+    let _alone = alone_at_rest();
+    let project = project();
+    add_wrong(&project, "plain", "");
+    let over = AtomicBool::new(false);
+    let record = std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while !over.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            });
+        }
+        let record = measure(&project, "plain", "-c 8 -n 1000000 --echo-duration 1s");
+        over.store(true, Ordering::Relaxed);
+        record
+    });
+    let reason = record.marks.get(NOISY).expect("a noisy trial");
+    assert!(reason.starts_with("echo: "), "{reason}");
+    let noise = Noise::of(&record.metrics, Phase::Echo).unwrap();
+    assert!(noise.foreign > 200, "{noise}");
+    let report = project.path("output/report/echo.md");
+    let report = std::fs::read_to_string(report).unwrap();
+    assert!(report.contains("N (plain): noisy: at worst "), "{report}");
 }

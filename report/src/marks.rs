@@ -5,6 +5,7 @@ use crate::row::{Cell, Row};
 use crate::units::{self, Unit};
 use crate::{tcp, text};
 use std::collections::{BTreeMap, BTreeSet};
+use wsbench_schema::mark::Noise;
 use wsbench_schema::{Phase, TrialRecord, mark, metric};
 
 /// One mark of one row.
@@ -33,6 +34,7 @@ pub fn flags(row: &Row<'_>) -> Vec<Flag> {
     flags.extend(partial(row));
     flags.extend(not_as_asked(row));
     flags.extend(client_bound(row));
+    flags.extend(noisy(row));
     flags.extend(recorded(row));
     flags.extend(lost(row));
     flags
@@ -150,6 +152,28 @@ fn client_bound(row: &Row<'_>) -> Vec<Flag> {
     flags
 }
 
+/// Whether others disturbed a round, and how much at most.
+fn noisy(row: &Row<'_>) -> Option<Flag> {
+    if matches!(row.phase, Phase::Connect | Phase::Release) {
+        return None;
+    }
+    let trials = row.subject.completed.iter();
+    let noise = trials.filter_map(|trial| Noise::of(&trial.metrics, row.phase));
+    let noise: Vec<Noise> = noise.collect();
+    let loud: Vec<Noise> = noise
+        .iter()
+        .copied()
+        .filter(|of| of.is_too_much())
+        .collect();
+    let worst = loud.iter().copied().reduce(Noise::worse)?;
+    let meaning = format!(
+        "noisy: at worst {worst} ({} of {})",
+        loud.len(),
+        counted(noise.len())
+    );
+    Some(Flag::new("N", meaning))
+}
+
 /// The marks that stand in the records. `client_bound` is not read from there,
 /// because it differs from phase to phase, nor `not_as_asked`, of which the
 /// figures of all rounds make one line; Little's law is about the echo phase.
@@ -158,7 +182,7 @@ fn recorded(row: &Row<'_>) -> BTreeSet<Flag> {
     trials
         .flat_map(|trial| &trial.marks)
         .filter(|(name, _)| match name.as_str() {
-            mark::CLIENT_BOUND | mark::NOT_AS_ASKED => false,
+            mark::CLIENT_BOUND | mark::NOT_AS_ASKED | mark::NOISY => false,
             mark::LITTLES_LAW => row.phase == Phase::Echo,
             _ => true,
         })

@@ -11,8 +11,7 @@ use crate::{clock, procfs};
 /// # Errors
 /// If `/proc/stat` cannot be read or lacks one of them.
 pub fn busy_ns(cpus: &[u32]) -> Result<u64, SamplerError> {
-    let ticks = procfs::busy_ticks(cpus)?;
-    Ok(clock::ticks_ns(ticks))
+    Ok(clock::ticks_ns(procfs::ticks(cpus)?.all()))
 }
 
 #[cfg(test)]

@@ -223,24 +223,52 @@ fn parse_listen_queue(netstat: &[u8]) -> Option<ListenQueue> {
     })
 }
 
+/// Ticks in which CPUs were not idle.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Ticks {
+    /// User and kernel.
+    pub processes: u64,
+    /// Interrupts, of devices and of the kernel's own.
+    pub interrupts: u64,
+    /// Taken by a hypervisor.
+    pub steal: u64,
+}
+
+impl Ticks {
+    /// All of them.
+    pub fn all(self) -> u64 {
+        self.processes + self.interrupts + self.steal
+    }
+
+    fn plus(self, other: Self) -> Self {
+        Self {
+            processes: self.processes + other.processes,
+            interrupts: self.interrupts + other.interrupts,
+            steal: self.steal + other.steal,
+        }
+    }
+}
+
 /// Ticks in which these CPUs were not idle.
-pub(crate) fn busy_ticks(cpus: &[u32]) -> Result<u64, SamplerError> {
+pub(crate) fn ticks(cpus: &[u32]) -> Result<Ticks, SamplerError> {
     let path = Path::new("/proc/stat");
     let mut buffer = Vec::new();
     if !read(path, &mut buffer)? {
         return Err(failed(path, "it is not there"));
     }
     let text = String::from_utf8_lossy(&buffer);
-    let busy = |cpu: &u32| {
-        let ticks = parse_busy_ticks(&text, *cpu);
-        ticks.ok_or_else(|| failed(path, &format!("there is no line of cpu{cpu}")))
-    };
-    cpus.iter().map(busy).sum()
+    let mut all = Ticks::default();
+    for cpu in cpus {
+        let ticks = parse_ticks(&text, *cpu);
+        let missing = || failed(path, &format!("there is no line of cpu{cpu}"));
+        all = all.plus(ticks.ok_or_else(missing)?);
+    }
+    Ok(all)
 }
 
 /// `cpu0 user nice system idle iowait irq softirq steal guest guest_nice`, where the
 /// guests' time is in the user's.
-fn parse_busy_ticks(stat: &str, cpu: u32) -> Option<u64> {
+fn parse_ticks(stat: &str, cpu: u32) -> Option<Ticks> {
     let name = format!("cpu{cpu} ");
     let line = stat.lines().find_map(|line| line.strip_prefix(&name))?;
     let ticks: Option<Vec<u64>> = line
@@ -248,9 +276,11 @@ fn parse_busy_ticks(stat: &str, cpu: u32) -> Option<u64> {
         .map(|word| word.parse().ok())
         .collect();
     match ticks?[..] {
-        [user, nice, system, _idle, _iowait, irq, softirq, steal, ..] => {
-            Some(user + nice + system + irq + softirq + steal)
-        }
+        [user, nice, system, _idle, _iowait, irq, softirq, steal, ..] => Some(Ticks {
+            processes: user + nice + system,
+            interrupts: irq + softirq,
+            steal,
+        }),
         _ => None,
     }
 }
@@ -355,9 +385,9 @@ mod tests {
     #[test]
     fn a_cpu_is_busy_in_all_but_idle_time() {
         let stat = "cpu  9 9 9 9 9 9 9 9 9 9\ncpu0 1 2 4 900 800 8 16 32 5 5\ncpu1 7\n";
-        assert_eq!(parse_busy_ticks(stat, 0), Some(63));
-        assert_eq!(parse_busy_ticks(stat, 1), None);
-        assert_eq!(parse_busy_ticks(stat, 2), None);
+        assert_eq!(parse_ticks(stat, 0).map(Ticks::all), Some(63));
+        assert_eq!(parse_ticks(stat, 1), None);
+        assert_eq!(parse_ticks(stat, 2), None);
     }
 
     #[test]

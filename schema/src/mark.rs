@@ -2,10 +2,12 @@
 
 use crate::EchoLoad;
 use crate::metric::{
-    CLIENT_CPU, CLIENT_CPUS, CONCURRENCY, CONNECTIONS_LOST as LOST, ELAPSED, FAILED, ORIGIN_CPU,
-    PLANNED, Phase, SERVER_CPU, SERVER_CPUS, SHORTFALL, SUCCEEDED,
+    CLIENT_CPU, CLIENT_CPUS, CONCURRENCY, CONNECTIONS_LOST as LOST, ELAPSED, FAILED, HOST_BUSY,
+    HOST_CPUS, HOST_MEMORY_PRESSURE, HOST_STEAL, ORIGIN_CPU, PLANNED, Phase, RUNNER_CPU,
+    SERVER_CPU, SERVER_CPUS, SERVER_WINDOW, SHORTFALL, SUCCEEDED,
 };
 use std::collections::BTreeMap;
+use std::fmt;
 
 /// The client's CPUs were busy while the server's were not: the row shows the
 /// client's limit, not the server's.
@@ -22,6 +24,88 @@ pub const LITTLES_LAW: &str = "littles_law";
 /// More of what was due in the rate phase was never sent than
 /// [`NEVER_SENT_PERCENT_MAX`] allows: the load was not the one that was asked.
 pub const NOT_AS_ASKED: &str = "not_as_asked";
+
+/// Others than the trial used the CPUs, or waited for memory, more than [`Noise`] allows.
+pub const NOISY: &str = "noisy";
+
+/// What disturbed a phase from outside, in thousandths of its time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Noise {
+    /// Of the CPU time of server's and client's CPUs: used by processes that are neither
+    /// server, client, origin nor runner.
+    pub foreign: u64,
+    /// Of the same: taken by a hypervisor.
+    pub steal: u64,
+    /// Of the time: some process waited for memory.
+    pub memory_pressure: u64,
+}
+
+/// `/proc/stat` counts in ticks: what is between two readings is wrong by up to so much
+/// for each CPU.
+const TICK_NS: u64 = 10_000_000;
+
+impl Noise {
+    /// Of foreign CPU time, at most.
+    pub const FOREIGN_MOST: u64 = 50;
+    /// Of stolen CPU time, at most.
+    pub const STEAL_MOST: u64 = 10;
+    /// Of waiting for memory, at most.
+    pub const MEMORY_PRESSURE_MOST: u64 = 10;
+
+    /// In a phase; `None` if it was not measured.
+    #[must_use]
+    pub fn of(metrics: &BTreeMap<String, u64>, phase: Phase) -> Option<Self> {
+        let figure = |name| metrics.get(&phase.metric(name)).copied();
+        let window = figure(SERVER_WINDOW)?;
+        let cpus = figure(HOST_CPUS)?;
+        let ours = [SERVER_CPU, CLIENT_CPU].map(figure);
+        let beside = [ORIGIN_CPU, RUNNER_CPU].map(|name| figure(name).unwrap_or(0));
+        let ours = ours[0]?.saturating_add(ours[1]?);
+        let ours = beside.into_iter().fold(ours, u64::saturating_add);
+        let error = cpus.saturating_mul(TICK_NS);
+        let beyond = |time: u64, ours: u64| time.saturating_sub(ours).saturating_sub(error);
+        let permille = |part: u64, of: u64| {
+            let part = u128::from(part) * 1000 / u128::from(of.max(1));
+            u64::try_from(part).unwrap_or(u64::MAX)
+        };
+        let of_cpus = window.saturating_mul(cpus);
+        Some(Self {
+            foreign: permille(beyond(figure(HOST_BUSY)?, ours), of_cpus),
+            steal: permille(beyond(figure(HOST_STEAL)?, 0), of_cpus),
+            memory_pressure: permille(figure(HOST_MEMORY_PRESSURE).unwrap_or(0), window),
+        })
+    }
+
+    /// The most of either, of each kind.
+    #[must_use]
+    pub fn worse(self, other: Self) -> Self {
+        Self {
+            foreign: self.foreign.max(other.foreign),
+            steal: self.steal.max(other.steal),
+            memory_pressure: self.memory_pressure.max(other.memory_pressure),
+        }
+    }
+
+    /// Whether the figures of the phase are to be read with care.
+    #[must_use]
+    pub fn is_too_much(self) -> bool {
+        self.foreign > Self::FOREIGN_MOST
+            || self.steal > Self::STEAL_MOST
+            || self.memory_pressure > Self::MEMORY_PRESSURE_MOST
+    }
+}
+
+impl fmt::Display for Noise {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let percent = |permille: u64| format!("{}.{} %", permille / 10, permille % 10);
+        let (foreign, steal) = (percent(self.foreign), percent(self.steal));
+        let memory = percent(self.memory_pressure);
+        write!(
+            f,
+            "{foreign} of the CPUs used by others, {steal} stolen, {memory} of the time waiting for memory"
+        )
+    }
+}
 
 /// How much of what was due in a rate phase may stay unsent, in percent.
 pub const NEVER_SENT_PERCENT_MAX: u64 = 1;
@@ -284,8 +368,57 @@ mod tests {
         assert_eq!(sent(u64::MAX, u64::MAX).as_deref(), Some("0.0"));
     }
 
+    /// Of two CPUs in a second, of which server and client used 0.8 s each.
+    fn noise(busy_ms: u64, more: &[(&str, u64)]) -> Option<Noise> {
+        let ms = 1_000_000;
+        let figures = [
+            (SERVER_WINDOW, 1000 * ms),
+            (HOST_CPUS, 2),
+            (SERVER_CPU, 800 * ms),
+            (CLIENT_CPU, 800 * ms),
+            (HOST_BUSY, busy_ms * ms),
+            (HOST_STEAL, 0),
+        ];
+        let all = figures.iter().chain(more);
+        let all = all.map(|(name, value)| (Phase::Echo.metric(name), *value));
+        Noise::of(&all.collect(), Phase::Echo)
+    }
+
+    #[test]
+    fn what_others_did_is_what_is_left_of_the_cpus_time() {
+        // A tick for each of two CPUs is nobody's.
+        assert_eq!(noise(1620, &[]).unwrap().foreign, 0);
+        assert_eq!(noise(1500, &[]).unwrap().foreign, 0);
+        assert_eq!(noise(1740, &[]).unwrap().foreign, 60);
+        let with_runner = noise(1740, &[(RUNNER_CPU, 40_000_000)]).unwrap();
+        assert_eq!(with_runner.foreign, 40);
+        assert_eq!(
+            noise(u64::MAX / 1_000_000, &[]).map(Noise::is_too_much),
+            Some(true)
+        );
+    }
+
+    #[test]
+    fn each_kind_of_noise_alone_is_too_much_beyond_its_level() {
+        let is_too_much =
+            |busy_ms, more: &[(&str, u64)]| noise(busy_ms, more).unwrap().is_too_much();
+        assert!(!is_too_much(1720, &[]) && is_too_much(1722, &[]));
+        assert!(!is_too_much(1600, &[(HOST_STEAL, 40_000_000)]));
+        assert!(is_too_much(1600, &[(HOST_STEAL, 42_000_000)]));
+        assert!(!is_too_much(1600, &[(HOST_MEMORY_PRESSURE, 10_000_000)]));
+        assert!(is_too_much(1600, &[(HOST_MEMORY_PRESSURE, 11_000_000)]));
+        let noise = noise(1720, &[(HOST_STEAL, 42_000_000)])
+            .unwrap()
+            .to_string();
+        assert!(
+            noise.starts_with("5.0 % of the CPUs used by others, 1.1 % stolen"),
+            "{noise}"
+        );
+    }
+
     #[test]
     fn what_was_not_measured_is_not_judged() {
+        assert_eq!(Noise::of(&BTreeMap::new(), Phase::Echo), None);
         assert_eq!(too_little_sent_percent(&BTreeMap::new()), None);
         assert_eq!(client_bound(&busy(2000, 0), Phase::Rate), None);
         assert_eq!(client_bound(&BTreeMap::new(), Phase::Echo), None);

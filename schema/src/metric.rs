@@ -169,6 +169,23 @@ pub const SERVER_THREADS_START: &str = "server_threads_start_count";
 /// Threads of the server's tree at the end of the phase.
 pub const SERVER_THREADS: &str = "server_threads_count";
 
+// Of the machine, in every phase of a trial whose server and clients run on one: between
+// the phase's edges, of the CPUs of server and client together.
+
+/// Their number.
+pub const HOST_CPUS: &str = "host_cpus_count";
+/// CPU time that processes used on them, whoever's they are. In ticks of 10 ms.
+pub const HOST_BUSY: &str = "host_busy_ns";
+/// What a hypervisor took of them. In ticks of 10 ms.
+pub const HOST_STEAL: &str = "host_steal_ns";
+/// CPU time of the runner, the sampler included, if it may run on them.
+pub const RUNNER_CPU: &str = "runner_cpu_ns";
+/// Time in which some process of the machine waited for a CPU: the server's and the
+/// client's own are among them.
+pub const HOST_CPU_PRESSURE: &str = "host_cpu_pressure_ns";
+/// Time in which some process of the machine waited for memory.
+pub const HOST_MEMORY_PRESSURE: &str = "host_memory_pressure_ns";
+
 // From observers, bulk phase.
 
 /// CPU time of the origin behind a relay between the phase's edges.

@@ -441,7 +441,7 @@ fn load(
     let counters = CounterFiles::take(&stand.servers.counters()).map_err(broken)?;
     let inside = Inside::of(job.subject.suite, counters);
     let perf = job.is_counting.then(|| bench.logs.join("perf"));
-    let sight = Sight::new(observer.map_err(broken)?, inside, perf);
+    let sight = Sight::new(observer.map_err(broken)?, inside, perf, &bench.cpus);
     let log = log(bench, &steps.current, "client.log");
     let logs: Vec<PathBuf> = (0..processes.client)
         .map(|index| numbered(&log, index, processes.client))

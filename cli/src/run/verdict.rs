@@ -4,8 +4,8 @@
 use crate::cpus;
 use std::collections::BTreeMap;
 use wsbench_schema::mark::{
-    CLIENT_BOUND, CONNECTIONS_LOST, InFlight, LITTLES_LAW, NOT_AS_ASKED, SHARED_CPUS, client_bound,
-    client_busy_permille, server_busy_permille, too_little_sent_percent,
+    CLIENT_BOUND, CONNECTIONS_LOST, InFlight, LITTLES_LAW, NOISY, NOT_AS_ASKED, Noise, SHARED_CPUS,
+    client_bound, client_busy_permille, server_busy_permille, too_little_sent_percent,
 };
 use wsbench_schema::{Outcome, Phase, PhaseReport, TrialRecord, decode_histogram, metric};
 
@@ -72,6 +72,9 @@ fn in_brackets(causes: &[(&str, u64)]) -> String {
     }
 }
 
+/// Phases of which speed and cost are shown.
+const MEASURED: [Phase; 3] = [Phase::Echo, Phase::Rate, Phase::Bulk];
+
 /// Adds the marks that the figures and the CPU map call for.
 pub fn add_marks(record: &mut TrialRecord) {
     if record.cpus.shared {
@@ -96,6 +99,9 @@ pub fn add_marks(record: &mut TrialRecord) {
     if !bound.is_empty() {
         record.marks.insert(CLIENT_BOUND.into(), bound.join("; "));
     }
+    if let Some(reason) = noise(record) {
+        record.marks.insert(NOISY.into(), reason);
+    }
     if let Some(reason) = connections_lost(record) {
         record.marks.insert(CONNECTIONS_LOST.into(), reason);
     }
@@ -106,6 +112,16 @@ pub fn add_marks(record: &mut TrialRecord) {
         let reason = format!("rate: {percent:.1} % of what was due was sent");
         record.marks.insert(NOT_AS_ASKED.into(), reason);
     }
+}
+
+/// `echo: 7.3 % of the CPUs used by others, ...`, for each phase that was disturbed.
+fn noise(record: &TrialRecord) -> Option<String> {
+    let loud = MEASURED.iter().filter_map(|phase| {
+        let noise = Noise::of(&record.metrics, *phase)?;
+        noise.is_too_much().then(|| format!("{phase}: {noise}"))
+    });
+    let loud: Vec<String> = loud.collect();
+    (!loud.is_empty()).then(|| loud.join("; "))
 }
 
 /// Why TPS and latency of the echo phase do not fit each other, if so.

@@ -6,8 +6,8 @@ use super::origin::Origin;
 use crate::observe::{LocalObserver, Observer};
 use crate::run::syscalls::Counter;
 use std::path::PathBuf;
-use wsbench_sampler::busy_ns;
-use wsbench_schema::{Edge, Phase, Sample, metric};
+use wsbench_sampler::{Host, busy_ns, own_cpu_ns};
+use wsbench_schema::{CpuMap, Edge, Phase, Sample, metric};
 
 /// Watches one server through its phases.
 pub struct Sight {
@@ -19,6 +19,73 @@ pub struct Sight {
     counter: Option<Counter>,
     /// Of the server's CPUs, when the phase began.
     busy_ns: u64,
+    around: Around,
+}
+
+/// What else happens on the machine.
+struct Around {
+    /// CPUs of server and client.
+    cpus: Vec<u32>,
+    /// Whether the runner may run on one of them.
+    has_runner: bool,
+    before: Option<(Host, u64)>,
+}
+
+impl Around {
+    fn of(map: &CpuMap) -> Self {
+        let mut cpus = [&map.server[..], &map.client].concat();
+        cpus.sort_unstable();
+        cpus.dedup();
+        Self {
+            has_runner: map.runner.iter().any(|cpu| cpus.contains(cpu)),
+            cpus,
+            before: None,
+        }
+    }
+
+    fn begin(&mut self) -> anyhow::Result<()> {
+        self.before = Some((Host::read(&self.cpus)?, own_cpu_ns()));
+        Ok(())
+    }
+
+    fn end(&mut self) -> anyhow::Result<Figures> {
+        let now = Host::read(&self.cpus)?;
+        let Some((before, runner_ns)) = self.before.take() else {
+            return Ok(Figures::new());
+        };
+        let mut figures = vec![
+            (metric::HOST_CPUS, self.cpus.len() as u64),
+            (
+                metric::HOST_BUSY,
+                now.busy_ns.saturating_sub(before.busy_ns),
+            ),
+            (
+                metric::HOST_STEAL,
+                now.steal_ns.saturating_sub(before.steal_ns),
+            ),
+        ];
+        if self.has_runner {
+            figures.push((metric::RUNNER_CPU, own_cpu_ns().saturating_sub(runner_ns)));
+        }
+        for (name, now, before) in [
+            (
+                metric::HOST_CPU_PRESSURE,
+                now.cpu_pressure_ns,
+                before.cpu_pressure_ns,
+            ),
+            (
+                metric::HOST_MEMORY_PRESSURE,
+                now.memory_pressure_ns,
+                before.memory_pressure_ns,
+            ),
+        ] {
+            let since = now
+                .zip(before)
+                .map(|(now, before)| now.saturating_sub(before));
+            figures.extend(since.map(|value| (name, value)));
+        }
+        Ok(figures)
+    }
 }
 
 /// Of a phase, when it is over.
@@ -33,7 +100,12 @@ pub struct Seen {
 
 impl Sight {
     /// Counts the system calls too if `perf` is a file that it may write.
-    pub fn new(observer: LocalObserver, inside: Inside, perf: Option<PathBuf>) -> Self {
+    pub fn new(
+        observer: LocalObserver,
+        inside: Inside,
+        perf: Option<PathBuf>,
+        cpus: &CpuMap,
+    ) -> Self {
         Self {
             observer,
             inside,
@@ -41,6 +113,7 @@ impl Sight {
             pids: Vec::new(),
             counter: None,
             busy_ns: 0,
+            around: Around::of(cpus),
         }
     }
 
@@ -63,6 +136,7 @@ impl Sight {
             origin.begin()?;
         }
         self.busy_ns = busy_ns(self.observer.server_cpus())?;
+        self.around.begin()?;
         Ok((self.observer.begin(phase)?, figures))
     }
 
@@ -75,6 +149,7 @@ impl Sight {
         // All of them, whatever one of them says: nothing may be left running.
         let edge = self.observer.end(phase);
         let busy = busy_ns(self.observer.server_cpus());
+        let around = self.around.end();
         let origin_cpu_ns = origin.map(Origin::end);
         let syscalls = counter.map(Counter::finish);
         let inside = self.inside.end(phase, &self.pids);
@@ -82,6 +157,7 @@ impl Sight {
         let mut figures = inside?;
         let busy_ns = busy?.saturating_sub(self.busy_ns);
         figures.push((metric::SERVER_CPUS_BUSY, busy_ns));
+        figures.extend(around?);
         for (name, value) in [
             (metric::ORIGIN_CPU, origin_cpu_ns),
             (metric::SERVER_SYSCALLS, syscalls),
