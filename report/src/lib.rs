@@ -23,6 +23,7 @@ pub mod row;
 pub mod scaling;
 pub mod section;
 pub mod stats;
+pub mod summary;
 pub mod table;
 pub mod tables;
 pub mod tcp;

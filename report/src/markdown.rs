@@ -59,7 +59,8 @@ fn paragraph(out: &mut String, text: &str) {
     line(out, text);
 }
 
-fn heading(title: &str, document: &Document) -> String {
+/// Title, warnings and facts.
+pub(crate) fn heading(title: &str, document: &Document) -> String {
     let run = text::markdown(&document.run);
     let mut out = format!("# {title}: run {run}\n");
     for warning in &document.warnings {

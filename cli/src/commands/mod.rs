@@ -10,6 +10,7 @@ pub mod kill;
 pub mod list;
 pub mod new;
 pub mod origin;
+pub mod publish;
 pub mod report;
 pub mod run;
 pub mod selftest;

@@ -1,5 +1,6 @@
 //! `wsbench report`.
 
+use crate::commands::publish::PublishArgs;
 use crate::root::Root;
 use crate::run::resume;
 use crate::run::saved::Saved;
@@ -15,12 +16,15 @@ const NEWEST: usize = 5;
 
 /// Makes the report of a run from its saved records.
 ///
-/// Prints the tables and writes them as markdown: report.md with everything, and
-/// compact.md, connections.md, echo.md and rate.md with one table each. Relays and
-/// transfers have tables of their own, and pictures in charts/.
+/// Prints the tables and writes them: report.md and report.html with everything,
+/// report.csv with a line a figure, report.xlsx with a sheet a table, report.json for
+/// programs, one markdown file a table (compact.md, connections.md, echo.md, rate.md; relays
+/// and transfers have tables of their own), pictures in charts/, and what the run left in
+/// hlog/ (latencies by interval) and flames/ (profiles). What an earlier report wrote under
+/// the same names is replaced.
 #[derive(clap::Args)]
 pub struct Args {
-    /// The run: a folder of results/, or a path [default: the newest in results/]
+    /// The run: its name or how that begins, or a path [default: the newest in results/]
     run: Option<PathBuf>,
     /// Put before the name of every file
     #[arg(
@@ -41,26 +45,31 @@ pub struct Args {
     /// Folder of the files [default: output/report]
     #[arg(long, value_name = "DIR")]
     output: Option<PathBuf>,
+    #[command(flatten)]
+    publish: PublishArgs,
 }
 
 impl Args {
     /// Of the newest run, as `wsbench run -r` makes it.
-    pub fn newest(prefix: String, suffix: String) -> Self {
+    pub fn newest(prefix: String, suffix: String, publish: PublishArgs) -> Self {
         Self {
             run: None,
             prefix,
             suffix,
             output: None,
+            publish,
         }
     }
 }
 
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    args.publish.check()?;
     let root = Root::find()?;
     let folder = find(&root.results(), args.run.as_deref())?;
     let report = Saved::read(&folder)?.report(&root)?;
     let output = args.output.unwrap_or_else(|| root.output("report"));
-    let written = report.write(&output, &args.prefix, &args.suffix)?;
+    let mut written = report.write(&output, &args.prefix, &args.suffix)?;
+    written.extend(args.publish.publish(&report)?);
     let mut text = report.terminal(terminal_width());
     text.push('\n');
     for path in written {
@@ -83,6 +92,9 @@ fn find(results: &Path, wanted: Option<&Path>) -> anyhow::Result<PathBuf> {
     let places = [results.join(wanted), wanted.to_owned()];
     if let Some(folder) = places.into_iter().find(is_run) {
         return Ok(folder);
+    }
+    if let Some(folder) = resume::named(&runs, &wanted.to_string_lossy())? {
+        return Ok(folder.clone());
     }
     let newest: Vec<_> = runs
         .iter()
@@ -130,6 +142,9 @@ mod tests {
         assert_eq!(found(Some(Path::new("20261130-0900"))), old);
         assert_eq!(found(Some(&old)), old);
         assert_eq!(found(None), results.path().join("20261130-1000"));
+        assert_eq!(found(Some(Path::new("20261130-09"))), old);
+        let both = find(results.path(), Some(Path::new("20261130-"))).unwrap_err();
+        assert!(both.to_string().starts_with("the names of 2 runs begin"));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! `wsbench run`.
 
 use crate::args::load::LoadArgs;
+use crate::commands::publish::PublishArgs;
 use crate::commands::report;
 use crate::profile::Profile;
 use crate::progress::note;
@@ -67,6 +68,8 @@ pub struct Args {
     #[arg(long, default_value = "", hide_default_value = true)]
     suffix: String,
     #[command(flatten)]
+    publish: PublishArgs,
+    #[command(flatten)]
     load: LoadArgs,
     #[command(flatten)]
     options: OptionArgs,
@@ -96,8 +99,9 @@ fn refuse_what_the_suite_has_not(
 
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     if args.report_only {
-        return report::run(report::Args::newest(args.prefix, args.suffix));
+        return report::run(report::Args::newest(args.prefix, args.suffix, args.publish));
     }
+    args.publish.check()?;
     let root = Root::find()?;
     let names = [args.names, args.framework].concat();
     let name = match &args.profile {
@@ -143,6 +147,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         build: !args.no_build,
         prefix: &args.prefix,
         suffix: &args.suffix,
+        publish: &args.publish,
     };
     session::run(&root, &request, &around)
 }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::time::{SystemTime, UNIX_EPOCH};
+use wsbench_report::document::slug;
 
 /// A second, printed as `2026-11-30T14:00:20Z`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,11 +48,29 @@ impl fmt::Display for Utc {
     }
 }
 
-/// Of a run that begins now, as `2026-11-30T14-00-20Z-3f9c`: sorts by time, and
-/// two in one second differ.
-pub fn new_run(now: Utc) -> String {
+/// Characters of the host's and of the profile's name, at most.
+const PART_MOST: usize = 32;
+
+/// Of a run that begins now, as `2026-11-30T14-00-20Z-myhost-default`: it sorts by time,
+/// and says where it was made and of what. One whose name `is_taken` gets four digits
+/// behind it.
+pub fn new_run(now: Utc, host: &str, profile: &str, is_taken: impl Fn(&str) -> bool) -> String {
     let time = now.to_string().replace(':', "-");
-    format!("{time}-{:04x}", fastrand::u16(..))
+    let part = |text: &str| {
+        let slug = slug(text);
+        let part: String = slug.chars().take(PART_MOST).collect();
+        if part.is_empty() {
+            "unnamed".to_owned()
+        } else {
+            part
+        }
+    };
+    let name = format!("{time}-{}-{}", part(host), part(profile));
+    let mut candidate = name.clone();
+    while is_taken(&candidate) {
+        candidate = format!("{name}-{:04x}", fastrand::u16(..));
+    }
+    candidate
 }
 
 /// A seed that the user did not choose: short enough to be typed again.
@@ -77,11 +96,17 @@ mod tests {
     }
 
     #[test]
-    fn a_run_is_named_by_its_second_and_four_digits() {
-        let id = new_run(Utc { unix_s: 0 });
-        let (time, random) = id.rsplit_once('-').unwrap();
-        assert_eq!(time, "1970-01-01T00-00-00Z");
-        assert_eq!(random.len(), 4);
-        assert!(u16::from_str_radix(random, 16).is_ok());
+    fn a_run_is_named_by_its_second_its_host_and_its_profile() {
+        let start = Utc { unix_s: 0 };
+        let free = |_: &str| false;
+        let name = "1970-01-01T00-00-00Z-my-host.lan-default";
+        assert_eq!(new_run(start, "my host.lan", "default", free), name);
+        let odd = new_run(start, "../..", "a/b", free);
+        assert_eq!(odd, "1970-01-01T00-00-00Z-unnamed-a-b");
+        assert!(new_run(start, &"x".repeat(999), "p", free).len() < 80);
+        let taken = |found: &str| found == name;
+        let other = new_run(start, "my host.lan", "default", taken);
+        let random = other.strip_prefix(&format!("{name}-")).unwrap();
+        assert!(random.len() == 4 && u16::from_str_radix(random, 16).is_ok());
     }
 }

@@ -49,16 +49,41 @@ pub fn find(results: &Path, wanted: &str) -> anyhow::Result<PathBuf> {
     if wanted == LATEST {
         return interrupted(&runs, newest);
     }
-    let named = runs
-        .iter()
-        .find(|path| path.file_name().is_some_and(|name| name == wanted));
-    match named {
+    match named(&runs, wanted)? {
         Some(path) => Ok(path.clone()),
         None => bail!(
             "no run `{wanted}` in {} (the newest is {})",
             results.display(),
             newest.file_name().unwrap_or_default().to_string_lossy()
         ),
+    }
+}
+
+/// The run of that name, or the only one whose name begins so.
+///
+/// # Errors
+/// If the names of several begin so.
+pub fn named<'a>(runs: &'a [PathBuf], wanted: &str) -> anyhow::Result<Option<&'a PathBuf>> {
+    let name = |path: &PathBuf| {
+        let name = path.file_name().unwrap_or_default();
+        name.to_string_lossy().into_owned()
+    };
+    if let Some(path) = runs.iter().find(|path| name(path) == wanted) {
+        return Ok(Some(path));
+    }
+    let is_it = |path: &&PathBuf| !wanted.is_empty() && name(path).starts_with(wanted);
+    let found: Vec<&PathBuf> = runs.iter().filter(is_it).collect();
+    match found[..] {
+        [] => Ok(None),
+        [path] => Ok(Some(path)),
+        [..] => {
+            let names: Vec<String> = found.iter().rev().map(|path| name(path)).collect();
+            bail!(
+                "the names of {} runs begin with `{wanted}`: say more of it ({})",
+                names.len(),
+                names.join(", ")
+            )
+        }
     }
 }
 
@@ -273,6 +298,13 @@ mod tests {
         late.save(&results.path().join("2026-01-01")).unwrap();
         let newest = find(results.path(), LATEST).unwrap();
         assert_eq!(newest, results.path().join("2026-01-01"));
+        let begun = find(results.path(), "2026-01-02").unwrap();
+        assert_eq!(begun, results.path().join("2026-01-02"));
+        let error = find(results.path(), "2026-01").unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "the names of 2 runs begin with `2026-01`: say more of it (2026-01-01, 2026-01-02)"
+        );
         let other = find(results.path(), "2026-01-02").unwrap();
         assert_eq!(other, results.path().join("2026-01-02"));
         let error = find(results.path(), "axum").unwrap_err().to_string();

@@ -1,6 +1,7 @@
 //! A run from its first line to its report: builds, measures trial by trial,
 //! and shows what was found, however it ended.
 
+use crate::commands::publish::PublishArgs;
 use crate::compile;
 use crate::cpus;
 use crate::doctor::{self, Demand};
@@ -41,6 +42,8 @@ pub struct Around<'a> {
     pub prefix: &'a str,
     /// Behind them.
     pub suffix: &'a str,
+    /// Where else the report goes.
+    pub publish: &'a PublishArgs,
 }
 
 /// Before anything is started: what the machine would refuse half-way.
@@ -476,7 +479,8 @@ fn report(root: &Root, around: &Around<'_>, saved: &Saved) -> anyhow::Result<boo
         "\n{}",
         report.terminal(terminal_width()).trim_end()
     ));
-    let files = report.write(&root.output("report"), around.prefix, around.suffix)?;
+    let mut files = report.write(&root.output("report"), around.prefix, around.suffix)?;
+    files.extend(around.publish.publish(&report)?);
     say("");
     for file in files {
         say(format_args!("{}", file.display()));

@@ -14,7 +14,7 @@ use anyhow::{Context as _, bail};
 use std::collections::BTreeMap;
 use std::fs;
 use std::ops::RangeInclusive;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use wsbench_schema::{Examination, Load, Machine, RunPlan, SCHEMA_VERSION, Suite};
 
@@ -117,7 +117,14 @@ impl Setup {
         let selected = catalog.select_of(suite, names, variants)?;
         let subjects: Vec<Subject> = selected.into_iter().cloned().collect();
         let machine = machine::describe();
-        let plan = planned(request, &options, &subjects, &machine, &saved)?;
+        let plan = planned(
+            request,
+            &options,
+            &subjects,
+            &machine,
+            &saved,
+            &root.results(),
+        )?;
         let harness = machine::harness_revision(root);
         let (folder, finished) = match saved {
             Some((saved, folder)) => {
@@ -243,6 +250,7 @@ fn planned(
     subjects: &[Subject],
     machine: &Machine,
     saved: &Option<(RunPlan, PathBuf)>,
+    results: &Path,
 ) -> anyhow::Result<RunPlan> {
     let now = Utc::now();
     let saved = saved.as_ref().map(|(plan, _)| plan);
@@ -261,9 +269,11 @@ fn planned(
         Some(_) => {}
         None => _ = settings.insert(resume::COMMAND.into(), saved::command_line()),
     }
+    let is_taken = |name: &str| results.join(name).exists();
+    let new_run = || id::new_run(now, &machine.host, profile, is_taken);
     Ok(RunPlan {
         schema: SCHEMA_VERSION,
-        run: saved.map_or_else(|| id::new_run(now), |plan| plan.run.clone()),
+        run: saved.map_or_else(new_run, |plan| plan.run.clone()),
         started_unix_s: saved.map_or(now.unix_s, |plan| plan.started_unix_s),
         seed: seed.unwrap_or_else(id::new_seed),
         rounds: rounds.unwrap_or(request.profile_rounds),
