@@ -141,7 +141,7 @@
   // ---- Figures as multiples of a subject's.
 
   function multiple(value, base) {
-    if (base === 0) return value === 0 ? "1.00×" : "-";
+    if (base === 0) return value === 0 ? "=" : "-";
     const ratio = value / base;
     if (ratio !== 0 && Math.abs(ratio) < 0.01) return ratio > 0 ? "<0.01×" : "-";
     return `${ratio.toFixed(ratio >= 99.95 ? 0 : ratio >= 9.995 ? 1 : 2)}×`;

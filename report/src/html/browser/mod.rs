@@ -103,6 +103,9 @@ fn tables_sort_filter_and_compare() {
     page.eval("choose('baseline', 'axum')");
     let tps = texts(&mut page, "cells(table('Compact'), 'TPS')");
     assert_eq!(tps, ["1.25×", "98525", "0.53×", "-", "1.65×"]);
+    // Nothing is a multiple of nothing.
+    let failed = texts(&mut page, "cells(table('Compact'), 'Failed')");
+    assert_eq!(failed[..2], ["=", "0"]);
     let spans = texts(&mut page, "cells(table('BenchEcho'), 'TPS min-max')");
     assert_eq!(spans[0], "1.24×-1.25×");
     page.eval("choose('baseline', 'nothing')");
@@ -279,13 +282,21 @@ fn it_fits_a_phone_and_is_accessible_in_light_and_dark() {
             assert_eq!(wrong, [""; 0], "{name}, {width}");
             let unlike = texts(&mut page, CONTRAST);
             assert_eq!(unlike, [""; 0], "{name}, {width}, {scheme}");
-            if let Ok(axe) = &axe {
+            // It takes its time: either scheme, and either width.
+            if let (Ok(axe), true) = (&axe, is_dark == (width < 600)) {
                 page.eval(axe);
                 assert_eq!(texts(&mut page, AXE), [""; 0], "{name}, {width}, {scheme}");
             }
             assert_eq!(page.complaints(), [""; 0]);
         }
     }
+    // Nor does the list of subjects need more room than there is.
+    let mut page = browser.page(700, false);
+    open(&mut page, &html(&large()));
+    page.eval("document.getElementById('pick').open = true");
+    page.screenshot("subjects-700", false);
+    let widths = page.eval("[document.documentElement.scrollWidth, innerWidth]");
+    assert_eq!(widths[0], widths[1], "the page scrolls sideways");
     // Printed, no table is cut at the edge of the sheet, and no button is left.
     for (name, html) in &pages {
         let mut page = browser.page(1040, true);
