@@ -18,6 +18,7 @@ pub mod machine;
 pub mod markdown;
 pub mod marks;
 pub mod notes;
+mod parallel;
 pub mod pictures;
 pub mod row;
 pub mod scaling;

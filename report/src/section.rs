@@ -4,6 +4,7 @@
 use crate::ReportError;
 use crate::differences::{self, Difference};
 use crate::latency::Latency;
+use crate::parallel;
 use crate::units::counted;
 use std::collections::BTreeMap;
 use wsbench_schema::{Load, Outcome, Phase, RunPlan, Suite, Transport, TrialRecord, metric};
@@ -201,10 +202,14 @@ pub fn sections(plan: &RunPlan, trials: &[&TrialRecord]) -> Vec<Section> {
             loads.push((hash, load));
         }
     }
-    loads
-        .into_iter()
-        .map(|(hash, load)| section(plan, trials, hash, load))
-        .collect()
+    let mut of_load: BTreeMap<&str, Vec<&TrialRecord>> = BTreeMap::new();
+    for trial in trials {
+        of_load.entry(&trial.load_hash).or_default().push(trial);
+    }
+    parallel::map(&loads, |(hash, load)| {
+        let of_load = of_load.get(hash.as_str()).map_or(&[][..], Vec::as_slice);
+        section(plan, of_load, suite(trials, load), hash, load)
+    })
 }
 
 /// What was measured; without any record what can be measured by such a load.
@@ -216,11 +221,20 @@ fn suite(trials: &[&TrialRecord], load: &Load) -> Suite {
     }
 }
 
-fn section(plan: &RunPlan, trials: &[&TrialRecord], load_hash: String, load: &Load) -> Section {
-    let of_load = || trials.iter().filter(|trial| trial.load_hash == load_hash);
+fn section(
+    plan: &RunPlan,
+    trials: &[&TrialRecord],
+    suite: Suite,
+    load_hash: &str,
+    load: &Load,
+) -> Section {
     let mut names: Vec<&str> = Vec::new();
+    let mut of_name: BTreeMap<&str, Vec<&TrialRecord>> = BTreeMap::new();
+    for trial in trials {
+        of_name.entry(&trial.subject.name).or_default().push(trial);
+    }
     let planned = plan.subjects.iter().map(String::as_str);
-    for name in planned.chain(of_load().map(|trial| trial.subject.name.as_str())) {
+    for name in planned.chain(of_name.keys().copied()) {
         if !names.contains(&name) {
             names.push(name);
         }
@@ -228,7 +242,8 @@ fn section(plan: &RunPlan, trials: &[&TrialRecord], load_hash: String, load: &Lo
     let (mut subjects, mut waiting) = (Vec::new(), Vec::new());
     for name in names {
         let (mut completed, mut failed) = (Vec::new(), Vec::new());
-        for trial in of_load().filter(|trial| trial.subject.name == name) {
+        let trials = of_name.get(name).map_or(&[][..], Vec::as_slice);
+        for trial in trials {
             match &trial.outcome {
                 Outcome::Completed => completed.push((*trial).clone()),
                 Outcome::Failed { stage, reason } => {
@@ -240,17 +255,16 @@ fn section(plan: &RunPlan, trials: &[&TrialRecord], load_hash: String, load: &Lo
             waiting.push(name.to_owned());
         } else {
             let mut subject = Subject::new(name, completed, failed);
-            let mut trials = of_load().filter(|trial| trial.subject.name == name);
-            subject.is_direct = trials.any(|trial| is_direct(trial));
+            subject.is_direct = trials.iter().any(|trial| is_direct(trial));
             subjects.push(subject);
         }
     }
-    let differences = differences::between(&subjects, &load_hash);
+    let differences = differences::between(&subjects, load_hash);
     Section {
-        suite: suite(trials, load),
+        suite,
         load: load.clone(),
         differences,
-        load_hash,
+        load_hash: load_hash.to_owned(),
         subjects,
         waiting,
     }
