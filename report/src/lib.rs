@@ -25,6 +25,7 @@ pub mod scaling;
 pub mod section;
 pub mod stats;
 pub mod summary;
+pub mod steady;
 pub mod table;
 pub mod tables;
 pub mod tcp;

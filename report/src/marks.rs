@@ -3,7 +3,7 @@
 
 use crate::row::{Cell, Row};
 use crate::units::{self, Unit};
-use crate::{tcp, text};
+use crate::{steady, tcp, text};
 use std::collections::{BTreeMap, BTreeSet};
 use wsbench_schema::mark::Noise;
 use wsbench_schema::{Phase, TrialRecord, mark, metric};
@@ -35,6 +35,7 @@ pub fn flags(row: &Row<'_>) -> Vec<Flag> {
     flags.extend(not_as_asked(row));
     flags.extend(client_bound(row));
     flags.extend(noisy(row));
+    flags.extend(steady::meaning(row).map(|meaning| Flag::new("W", meaning)));
     flags.extend(recorded(row));
     flags.extend(lost(row));
     flags

@@ -5,6 +5,7 @@ use crate::differences;
 use crate::marks;
 use crate::row::Row;
 use crate::section::Section;
+use crate::steady;
 use std::collections::BTreeMap;
 use wsbench_schema::{Phase, Suite, metric};
 
@@ -22,8 +23,26 @@ and the highest of the rounds beside it where that is shown";
 #[must_use]
 pub fn under(rows: &[Row<'_>]) -> Vec<String> {
     let mut notes = marks::explanations(rows);
+    notes.extend(too_short(rows));
     notes.extend(rows.iter().flat_map(losses));
     notes
+}
+
+/// Of whom it cannot be said whether they ran at one speed.
+fn too_short(rows: &[Row<'_>]) -> Option<String> {
+    let short: Vec<&str> = rows
+        .iter()
+        .filter(|row| steady::is_too_short(row))
+        .map(|row| row.subject.name.as_str())
+        .collect();
+    let whose = match short.len() {
+        0 => return None,
+        count if count == rows.len() => "every row".to_owned(),
+        _ => short.join(", "),
+    };
+    Some(format!(
+        "too short to tell whether the speed was steady: {whose}"
+    ))
 }
 
 /// The same, and what went wrong when connections were opened, where no table of its
