@@ -36,6 +36,8 @@ pub struct Profile {
     pub buffer_bytes: Option<u32>,
     /// Whether the servers' system calls are counted, in a pass of its own.
     pub syscalls: bool,
+    /// Whether trials that others disturbed are measured again.
+    pub noisy_again: bool,
     /// The tables `load`: each is one load or several alike.
     pub matrices: Vec<Matrix>,
 }
@@ -134,6 +136,7 @@ impl Profile {
             subjects: Vec::new(),
             buffer_bytes: None,
             syscalls: false,
+            noisy_again: false,
             matrices: vec![Matrix {
                 connections: vec![10_000],
                 payloads_bytes: vec![1024],
@@ -318,6 +321,8 @@ struct File {
     buffer: Option<u32>,
     #[serde(default)]
     syscalls: bool,
+    #[serde(default)]
+    noisy_again: bool,
     load: Tables,
 }
 
@@ -480,6 +485,7 @@ impl File {
             subjects: self.subjects,
             buffer_bytes: self.buffer,
             syscalls: self.syscalls,
+            noisy_again: self.noisy_again,
             matrices: tables.map(|load| load.into_matrix(transport)).collect(),
         }
     }

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use wsbench_schema::{
     BulkLoad, CpuMap, EchoLoad, Load, MessageKind, Outcome, RateLoad, ReleaseLoad, RunPlan,
-    Transport, TrialRecord,
+    Transport, TrialRecord, mark,
 };
 
 /// Facts, and warnings that come before them.
@@ -29,6 +29,9 @@ impl Heading {
         fact("Started", date(plan.started_unix_s));
         fact("Trials", count(plan, trials));
         fact("Rounds", plan.rounds.to_string());
+        if plan.settings.contains_key("noisy_again") {
+            fact("Measured again", measured_again(trials));
+        }
         fact("Profile", plan.profile.clone());
         fact("Seed", plan.seed.to_string());
         for (name, value) in machines(trials) {
@@ -72,6 +75,19 @@ fn count(plan: &RunPlan, trials: &[&TrialRecord]) -> String {
             format!("{count} ({done} of {planned} records)")
         }
     }
+}
+
+/// Of a run that repeats what others disturbed.
+fn measured_again(trials: &[&TrialRecord]) -> String {
+    let again = trials.iter().filter(|trial| trial.attempt > 1).count();
+    let noisy = trials
+        .iter()
+        .filter(|trial| trial.marks.contains_key(mark::NOISY));
+    format!(
+        "{again} of {} records, because others disturbed the first attempt; {} of all are still marked N",
+        trials.len(),
+        noisy.count()
+    )
 }
 
 /// The loads with which a trial ends: all, but for the steps of a ramp before its last.

@@ -40,9 +40,10 @@ pub struct Args {
     /// Named load: a file of profiles/ [default: default]
     #[arg(long, value_name = "NAME", overrides_with = "profile")]
     profile: Option<String>,
-    /// Trials of each server under each load [default: the profile's]
-    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=i64::from(Profile::ROUNDS_MAX)))]
-    rounds: Option<u32>,
+    /// Trials of each server under each load, or auto: the profile's number, and those that
+    /// others disturbed are measured again, up to three times in all [default: the profile's]
+    #[arg(long, value_name = "COUNT", value_parser = rounds)]
+    rounds: Option<Rounds>,
     /// Seed of the trials' order and of every random choice [default: a new one]
     #[arg(long, value_name = "NUMBER")]
     seed: Option<u64>,
@@ -73,6 +74,22 @@ pub struct Args {
     load: LoadArgs,
     #[command(flatten)]
     options: OptionArgs,
+}
+
+/// How often each trial is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Rounds {
+    Count(u32),
+    Auto,
+}
+
+fn rounds(text: &str) -> Result<Rounds, String> {
+    let most = Profile::ROUNDS_MAX;
+    match (text, text.parse()) {
+        ("auto", _) => Ok(Rounds::Auto),
+        (_, Ok(count)) if (1..=most).contains(&count) => Ok(Rounds::Count(count)),
+        _ => Err(format!("write a number from 1 to {most}, or auto")),
+    }
 }
 
 /// What can be said on the command line and means nothing to servers of the suite.
@@ -137,10 +154,16 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         profile_is_said,
         of_profile: Options::of_profile(&profile),
         profile_rounds: profile.rounds,
-        rounds: args.rounds,
+        rounds: match args.rounds {
+            Some(Rounds::Count(count)) => Some(count),
+            Some(Rounds::Auto) | None => None,
+        },
         sample_interval: args.load.sample_interval,
         seed: args.seed,
-        options: args.options,
+        options: OptionArgs {
+            noisy_again: args.rounds == Some(Rounds::Auto),
+            ..args.options
+        },
         resume: args.resume,
     };
     let around = Around {

@@ -1,6 +1,7 @@
 //! A run: every subject under every load, round by round, saved as it goes. And
 //! the smaller sister: one load on one server that runs already.
 
+pub mod again;
 pub mod clients;
 pub mod estimate;
 pub mod examine;

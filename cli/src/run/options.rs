@@ -54,6 +54,9 @@ pub struct OptionArgs {
           num_args = 0..=1, require_equals = true, default_missing_value = "true",
           value_parser = boolean)]
     pub syscalls: Option<bool>,
+    /// See `--rounds auto`.
+    #[arg(skip)]
+    pub noisy_again: bool,
     /// Measure servers that fail verification too; their rows are marked
     #[arg(long, help_heading = "Server")]
     pub unverified: bool,
@@ -84,6 +87,8 @@ pub struct Options {
     pub buffer_bytes: Option<u32>,
     /// Whether system calls are counted.
     pub syscalls: bool,
+    /// Whether trials that others disturbed are measured again.
+    pub noisy_again: bool,
     /// Whether servers that fail verification are measured.
     pub unverified: bool,
     /// Between readings of the series.
@@ -104,6 +109,7 @@ impl Options {
             nodelay: true,
             buffer_bytes: None,
             syscalls: false,
+            noisy_again: false,
             unverified: false,
             sample_interval,
         }
@@ -116,6 +122,7 @@ impl Options {
         Self {
             buffer_bytes: profile.buffer_bytes,
             syscalls: profile.syscalls,
+            noisy_again: profile.noisy_again,
             ..Self::new(profile.sample_interval)
         }
     }
@@ -135,6 +142,7 @@ impl OptionArgs {
             nodelay: self.nodelay.unwrap_or(base.nodelay),
             buffer_bytes: self.buffer.or(base.buffer_bytes),
             syscalls: self.syscalls.unwrap_or(base.syscalls),
+            noisy_again: self.noisy_again || base.noisy_again,
             unverified: self.unverified || base.unverified,
             sample_interval: base.sample_interval,
         }
@@ -147,6 +155,7 @@ const PILOT_ABOVE: u32 = 50_000;
 const EACH_MOST: &str = "process_connections_count";
 const BUFFER: &str = "buffer_bytes";
 const SYSCALLS: &str = "syscalls";
+const NOISY_AGAIN: &str = "noisy_again";
 
 impl Options {
     /// How many processes carry so many connections, each of which takes so many files in
@@ -188,6 +197,9 @@ impl Options {
         if self.syscalls {
             set(SYSCALLS, "true".into());
         }
+        if self.noisy_again {
+            set(NOISY_AGAIN, "true".into());
+        }
         set("unverified", self.unverified.to_string());
         set(
             "sample_interval_ms",
@@ -218,6 +230,7 @@ impl Options {
             nodelay: setting(plan, "nodelay")?,
             buffer_bytes: some_setting(plan, BUFFER)?,
             syscalls: some_setting(plan, SYSCALLS)?.unwrap_or(false),
+            noisy_again: some_setting(plan, NOISY_AGAIN)?.unwrap_or(false),
             unverified: setting(plan, "unverified")?,
             sample_interval: Duration::from_millis(setting(plan, "sample_interval_ms")?),
         })
@@ -257,6 +270,7 @@ mod tests {
             nodelay: false,
             buffer_bytes: Some(4096),
             syscalls: true,
+            noisy_again: true,
             unverified: true,
             ..Options::new(Duration::from_millis(250))
         };

@@ -248,11 +248,13 @@ impl Finished {
         Ok(finished)
     }
 
-    /// The record of a trial, if it is there.
+    /// The record of a trial, of its last attempt, if it is there.
     pub fn record(&self, load_hash: &str, subject: &str, round: u32) -> Option<&TrialRecord> {
-        self.records.iter().rev().find(|record| {
+        let is_of_trial = |record: &&TrialRecord| {
             record.load_hash == load_hash && record.subject.name == subject && record.round == round
-        })
+        };
+        let attempts = self.records.iter().filter(is_of_trial);
+        attempts.max_by_key(|record| record.attempt)
     }
 
     /// Whether nothing of the plan is left to measure.

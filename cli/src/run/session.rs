@@ -7,6 +7,7 @@ use crate::cpus;
 use crate::doctor::{self, Demand};
 use crate::progress::{Spinner, note, say};
 use crate::root::Root;
+use crate::run::again;
 use crate::run::estimate::{Estimate, History, spoken};
 use crate::run::examine::{Admission, Examinations};
 use crate::run::interrupt::{EXIT_CODE, Interrupt};
@@ -17,6 +18,7 @@ use crate::run::pilot::Pilots;
 use crate::run::plan::{self, Planned};
 use crate::run::processes;
 use crate::run::ramp;
+use crate::run::resume::Finished;
 use crate::run::room;
 use crate::run::saved::Saved;
 use crate::run::setup::{Request, Setup};
@@ -179,7 +181,7 @@ fn todo(setup: &Setup, chains: &[Range<usize>]) -> Vec<Planned> {
         loads.any(|load| {
             let record = setup.finished.record(&load.hash(), subject, trial.round);
             record.is_none()
-        })
+        }) || (setup.options.noisy_again && again::is_due(plan, trial, &setup.finished))
     });
     trials
 }
@@ -378,63 +380,119 @@ fn measure(
             return Ok(false);
         }
     }
-    let counts = setup.options.syscalls && can_count();
-    let width = plan.subjects.iter().map(String::len).max().unwrap_or(0);
-    for trial in todo {
-        if interrupt.pressed() {
-            return Ok(false);
+    let mut pass = Pass {
+        setup,
+        bench: &bench,
+        unbuilt,
+        examinations,
+        counts: setup.options.syscalls && can_count(),
+    };
+    if !pass.run(todo, &setup.finished)? {
+        return Ok(false);
+    }
+    if setup.options.noisy_again {
+        return measure_again(&mut pass);
+    }
+    Ok(true)
+}
+
+/// Measures what others disturbed once more, until nothing is left of it or it was
+/// measured often enough; false if the user interrupted it.
+fn measure_again(pass: &mut Pass<'_>) -> anyhow::Result<bool> {
+    let plan = &pass.setup.plan;
+    let chains = ramp::chains(&plan.loads);
+    let all = plan::order(plan.seed, &chains, plan.subjects.len(), plan.rounds);
+    loop {
+        let finished = Finished::read(&pass.setup.folder)?;
+        let is_due = |trial: &&Planned| again::is_due(plan, trial, &finished);
+        let due: Vec<Planned> = all.iter().filter(is_due).cloned().collect();
+        if due.is_empty() {
+            return Ok(true);
         }
-        let loads = &plan.loads[trial.loads.clone()];
-        let name = &plan.subjects[trial.subject];
-        let title = format!("{name:width$}  round {}/{}", trial.round, plan.rounds);
-        let title_of = |loads: &[Load]| match plan.loads.len() {
-            1 => title.clone(),
-            _ => format!("{title}  {}", described(loads)),
-        };
-        let attempts = loads
-            .iter()
-            .map(|load| setup.finished.next_attempt(&load.hash(), name, trial.round));
-        let (subject, version) = (
-            &setup.subjects[trial.subject],
-            &setup.versions[trial.subject],
-        );
-        let admission = match unbuilt.get(&trial.subject) {
-            Some(reason) => Admission::unbuilt(reason),
-            None => match examinations.admit(&bench, subject, version)? {
-                Some(admission) => admission,
-                None => return Ok(false),
-            },
-        };
-        let mut job = Job {
-            subject,
-            version,
-            loads,
-            round: trial.round,
-            attempt: attempts.max().unwrap_or(1),
-            seed: plan::trial_seed(plan.seed, trial.round),
-            title: title_of(loads),
-            titles: loads.chunks(1).map(title_of).collect(),
-            admission,
-            counted: BTreeMap::new(),
-            is_counting: false,
-        };
-        if counts && trial.round == 1 && loads.len() == 1 && job.admission.is_measured() {
-            match trial::count_syscalls(&bench, &job)? {
-                Some(counted) => job.counted = counted,
-                None => return Ok(false),
-            }
-        }
-        let tell = |title: &str, record: &TrialRecord| {
-            say(format_args!("{title}  {}", result(record)));
-            if record.suite == Suite::Transfer {
-                say(wsbench_report::block::block(record, true));
-            }
-        };
-        if !trial::run(&bench, &job, Box::new(tell))? {
+        say(format_args!(
+            "others disturbed {} of {}: measured again",
+            due.len(),
+            counted(all.len() as u64, "trial")
+        ));
+        if !pass.run(&due, &finished)? {
             return Ok(false);
         }
     }
-    Ok(true)
+}
+
+/// One after the other, the trials that are due.
+struct Pass<'a> {
+    setup: &'a Setup,
+    bench: &'a Bench<'a>,
+    unbuilt: &'a BTreeMap<usize, String>,
+    examinations: Examinations,
+    /// Whether system calls are counted.
+    counts: bool,
+}
+
+impl Pass<'_> {
+    /// Makes these trials; `finished` is what was measured before. False if the user
+    /// interrupted it.
+    fn run(&mut self, todo: &[Planned], finished: &Finished) -> anyhow::Result<bool> {
+        let Self { setup, bench, .. } = *self;
+        let plan = &setup.plan;
+        let width = plan.subjects.iter().map(String::len).max().unwrap_or(0);
+        for trial in todo {
+            if bench.interrupt.pressed() {
+                return Ok(false);
+            }
+            let loads = &plan.loads[trial.loads.clone()];
+            let name = &plan.subjects[trial.subject];
+            let title = format!("{name:width$}  round {}/{}", trial.round, plan.rounds);
+            let title_of = |loads: &[Load]| match plan.loads.len() {
+                1 => title.clone(),
+                _ => format!("{title}  {}", described(loads)),
+            };
+            let attempts = loads
+                .iter()
+                .map(|load| finished.next_attempt(&load.hash(), name, trial.round));
+            let (subject, version) = (
+                &setup.subjects[trial.subject],
+                &setup.versions[trial.subject],
+            );
+            let admission = match self.unbuilt.get(&trial.subject) {
+                Some(reason) => Admission::unbuilt(reason),
+                None => match self.examinations.admit(bench, subject, version)? {
+                    Some(admission) => admission,
+                    None => return Ok(false),
+                },
+            };
+            let mut job = Job {
+                subject,
+                version,
+                loads,
+                round: trial.round,
+                attempt: attempts.max().unwrap_or(1),
+                seed: plan::trial_seed(plan.seed, trial.round),
+                title: title_of(loads),
+                titles: loads.chunks(1).map(title_of).collect(),
+                admission,
+                counted: BTreeMap::new(),
+                is_counting: false,
+            };
+            if self.counts && trial.round == 1 && loads.len() == 1 && job.admission.is_measured() {
+                match trial::count_syscalls(bench, &job)? {
+                    Some(counted) => job.counted = counted,
+                    None => return Ok(false),
+                }
+            }
+            let tell = |title: &str, record: &TrialRecord| {
+                say(format_args!("{title}  {}", result(record)));
+                if record.suite == Suite::Transfer {
+                    say(wsbench_report::block::block(record, true));
+                }
+            };
+            if !trial::run(bench, &job, Box::new(tell))? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
 }
 
 /// Whether system calls can be counted; if not, why, once.
