@@ -6,6 +6,7 @@
 pub mod answer;
 pub mod block;
 pub mod chart;
+pub mod cmp;
 pub mod compare;
 pub mod csv;
 pub mod differences;
@@ -20,6 +21,7 @@ pub mod marks;
 pub mod notes;
 mod parallel;
 pub mod pictures;
+pub mod quantity;
 pub mod row;
 pub mod scaling;
 pub mod section;

@@ -161,7 +161,15 @@ fn cell(cell: &Cell) -> String {
 /// In the source a long reason must not widen its whole column.
 const WIDEST: usize = 32;
 
-/// A table, and the lines under it.
+/// A table and the lines under it.
+#[must_use]
+pub fn table(found: &Grid) -> String {
+    let mut out = String::new();
+    grid(&mut out, found);
+    out
+}
+
+/// The same, behind what is there.
 pub fn grid(out: &mut String, grid: &Grid) {
     let mut lines: Vec<Vec<String>> = Vec::new();
     lines.push(

@@ -86,6 +86,12 @@ fn verification(report: &Report, width: usize) -> Vec<String> {
     lines
 }
 
+/// A table for a terminal of `width` columns, or in a fixed layout.
+#[must_use]
+pub fn table(found: &Grid, width: Option<u16>) -> String {
+    grid(found, usize::from(width.unwrap_or(FIXED_WIDTH)))
+}
+
 fn grid(grid: &Grid, width: usize) -> String {
     let columns: Vec<Strip> = (0..grid.header.len())
         .map(|column| Strip::new(grid, column))

@@ -4,6 +4,7 @@ pub mod build;
 pub mod clean;
 pub mod client;
 pub mod client_process;
+pub mod cmp;
 pub mod doctor;
 pub mod keeper;
 pub mod kill;

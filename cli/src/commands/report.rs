@@ -80,7 +80,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
 }
 
 /// The folder of the run that is meant; the newest if none is named.
-fn find(results: &Path, wanted: Option<&Path>) -> anyhow::Result<PathBuf> {
+pub fn find(results: &Path, wanted: Option<&Path>) -> anyhow::Result<PathBuf> {
     let mut runs = resume::runs(results);
     let Some(wanted) = wanted else {
         return runs.pop().with_context(|| {
