@@ -265,7 +265,12 @@ impl Contest {
                     .iter()
                     .any(|s| s.name == found.to && s.is_yardstick())
         };
-        let asked: Vec<&Difference> = section.differences.iter().filter(is_asked).collect();
+        let asked: Vec<&Difference> = section
+            .findings
+            .differences
+            .iter()
+            .filter(is_asked)
+            .collect();
         if asked.is_empty() || of < 2 {
             return Cell::Missing;
         }

@@ -77,6 +77,8 @@ pub struct Comparison {
     pub grids: Vec<Grid>,
     /// What got significantly worse, a line each.
     pub worse: Vec<String>,
+    /// If there are too few rounds to show any difference: so many of each are needed.
+    pub blind: Option<usize>,
 }
 
 /// One figure of one subject under one load, on both sides.
@@ -151,7 +153,13 @@ pub fn compare(
                 format!("{}: {} {percent}", pair.subject, pair.quantity.name)
             }),
     );
+    let needed = told.iter().map(|(_, change)| match change {
+        Change::TooFewRounds(needed) => Some(*needed),
+        _ => None,
+    });
+    let blind = needed.collect::<Option<Vec<usize>>>();
     Ok(Comparison {
+        blind: blind.and_then(|all| all.into_iter().max()),
         warnings: warnings(old, new, &before, &after),
         facts: facts(&subjects, &before, &after),
         grids: grids(&loads, &subjects, &told, &before, &after, of),
@@ -716,6 +724,7 @@ mod tests {
             told.iter().any(|told| told.contains("too few rounds (")),
             "{told:?}"
         );
+        assert_eq!((few.blind, same.blind), (Some(5), None));
         assert_eq!(few.worse, [""; 0]);
     }
 

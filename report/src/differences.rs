@@ -6,7 +6,8 @@
 //! loop it follows from TPS, and to ask the same thing twice only costs power. Of bulk
 //! transfers likewise: CPU time a GiB, and throughput.
 
-use crate::compare::{self, Answer, Direction, LEVEL, Question, Verdict, ratio};
+use crate::compare::ratio::{self, Resampled};
+use crate::compare::{self, Answer, Direction, LEVEL, Question, Verdict};
 use crate::row::Cell;
 use crate::section::{Section, Subject};
 use crate::stats::{self, Stat};
@@ -15,6 +16,9 @@ use crate::units::Unit;
 use crate::{tables, tcp};
 use std::cmp::Ordering;
 use wsbench_schema::Phase;
+
+const BETTER: &str = "better";
+const WORSE: &str = "worse";
 
 /// A figure by which subjects are compared.
 #[derive(Clone, Copy, Debug)]
@@ -25,6 +29,8 @@ pub struct Measure {
     pub phase: Phase,
     /// Whether a lower value is the better one.
     pub less_is_better: bool,
+    /// Of its values.
+    pub unit: Unit,
     stat: Stat,
 }
 
@@ -34,30 +40,35 @@ pub const MEASURES: [Measure; 5] = [
         name: "Server CPU/msg",
         phase: Phase::Echo,
         less_is_better: true,
+        unit: Unit::Duration,
         stat: stats::server_cpu_per_message,
     },
     Measure {
         name: "TPS",
         phase: Phase::Echo,
         less_is_better: false,
+        unit: Unit::PerSecond,
         stat: stats::tps,
     },
     Measure {
         name: "Server CPU/msg, open loop",
         phase: Phase::Rate,
         less_is_better: true,
+        unit: Unit::Duration,
         stat: stats::server_cpu_per_message,
     },
     Measure {
         name: "CPU/GiB",
         phase: Phase::Bulk,
         less_is_better: true,
+        unit: Unit::Duration,
         stat: tcp::stats::cpu_per_gib,
     },
     Measure {
         name: "Throughput",
         phase: Phase::Bulk,
         less_is_better: false,
+        unit: Unit::DataPerSecond,
         stat: tcp::stats::throughput,
     },
 ];
@@ -90,17 +101,72 @@ impl Difference {
     pub fn verdict(&self) -> String {
         match self.answer.verdict {
             Verdict::Different(direction) => match self.is_better(direction) {
-                true => "better".into(),
-                false => "worse".into(),
+                true => BETTER.into(),
+                false => WORSE.into(),
             },
-            Verdict::NoDifference => "no difference shown".into(),
+            Verdict::NoDifference => "~".into(),
             Verdict::TooFewRounds { needed } => format!("too few rounds ({needed} needed)"),
         }
+    }
+
+    /// Ratio and verdict of one of its two subjects compared with the other; `None` if it
+    /// is about others.
+    fn seen_from(&self, subject: &str, to: &str) -> Option<(Option<f64>, String)> {
+        if self.subject == subject && self.to == to {
+            return Some((self.answer.ratio, self.verdict()));
+        }
+        if self.subject != to || self.to != subject {
+            return None;
+        }
+        let ratio = ratio::of_medians(&self.rounds.to, &self.rounds.of);
+        let verdict = match self.verdict().as_str() {
+            BETTER => WORSE.to_owned(),
+            WORSE => BETTER.to_owned(),
+            verdict => verdict.to_owned(),
+        };
+        Some((ratio, verdict))
     }
 
     fn is_better(&self, direction: Direction) -> bool {
         (direction == Direction::Less) == self.measure.less_is_better
     }
+}
+
+/// Where a subject stands in one figure.
+#[derive(Clone, Debug)]
+pub struct Standing {
+    /// In what.
+    pub measure: Measure,
+    /// Who.
+    pub subject: String,
+    /// One more than the number of those that are shown to be better: between those of one
+    /// rank no difference is shown, or one that others share. `None` for a yardstick, which
+    /// is none of those compared, and where there are too few rounds to show any.
+    pub rank: Option<usize>,
+    /// Over rounds.
+    pub median: f64,
+    /// Compared with the baseline, if it is another and was measured.
+    pub to_baseline: Option<ToBaseline>,
+}
+
+/// A subject compared with the baseline.
+#[derive(Clone, Debug)]
+pub struct ToBaseline {
+    /// Median / median of the baseline.
+    pub ratio: Option<f64>,
+    /// Of the ratio.
+    pub interval: Option<(f64, f64)>,
+    /// As of [`Difference::verdict`], seen from the subject.
+    pub verdict: String,
+}
+
+/// What every two subjects were compared for, and what follows for each of them.
+#[derive(Clone, Debug, Default)]
+pub struct Findings {
+    /// Every pair in every figure.
+    pub differences: Vec<Difference>,
+    /// Every subject in every figure, the best first.
+    pub standings: Vec<Standing>,
 }
 
 /// Two subjects about which a question is asked.
@@ -111,12 +177,47 @@ struct Pair<'a> {
     is_next: bool,
 }
 
-/// Every pair of subjects that have figures, in every measure.
-#[must_use]
-pub fn between(subjects: &[Subject], load_hash: &str) -> Vec<Difference> {
-    let (mut pairs, mut questions) = (Vec::new(), Vec::new());
-    for measure in MEASURES {
+/// The subjects in a figure, the best first, with the values of each round.
+struct Contest<'a> {
+    measure: Measure,
+    ranked: Vec<(&'a Subject, Vec<f64>)>,
+    /// In the same order.
+    resampled: Vec<Resampled>,
+}
+
+impl<'a> Contest<'a> {
+    fn of(subjects: &'a [Subject], measure: Measure) -> Self {
         let ranked = ranked(subjects, measure);
+        let samples = (0..).zip(&ranked);
+        let resampled = samples.map(|(stream, (_, rounds))| Resampled::new(rounds, stream));
+        Self {
+            measure,
+            resampled: resampled.collect(),
+            ranked,
+        }
+    }
+
+    /// Of the ratio of two of them.
+    fn interval(&self, of: &str, to: &str) -> Option<(f64, f64)> {
+        let sample = |name: &str| {
+            let mut names = self.ranked.iter().map(|(subject, _)| subject.name.as_str());
+            self.resampled.get(names.position(|of| of == name)?)
+        };
+        sample(of)?.interval(sample(to)?)
+    }
+}
+
+/// Every pair of subjects that have figures, in every measure, and each of them compared
+/// with the baseline.
+#[must_use]
+pub fn between(subjects: &[Subject], load_hash: &str, baseline: Option<&str>) -> Findings {
+    let contests = MEASURES.map(|measure| Contest::of(subjects, measure));
+    let (mut pairs, mut questions) = (Vec::new(), Vec::new());
+    for Contest {
+        measure, ranked, ..
+    } in &contests
+    {
+        let measure = *measure;
         for (place, (subject, of)) in ranked.iter().enumerate() {
             for (distance, (other, to)) in ranked[place + 1..].iter().enumerate() {
                 pairs.push(Pair {
@@ -134,22 +235,88 @@ pub fn between(subjects: &[Subject], load_hash: &str) -> Vec<Difference> {
     }
     let answers = compare::decide(&questions);
     let asked = pairs.into_iter().zip(questions);
-    asked
+    let differences: Vec<Difference> = asked
         .zip(answers)
         .map(|((pair, rounds), answer)| {
-            let interval = || ratio::interval(&rounds.of, &rounds.to);
+            let next = || {
+                let contest = contests
+                    .iter()
+                    .find(|of| of.measure.name == pair.measure.name)?;
+                contest.interval(&pair.subject.name, &pair.to.name)
+            };
             Difference {
                 load_hash: load_hash.to_owned(),
                 measure: pair.measure,
                 subject: pair.subject.name.clone(),
                 to: pair.to.name.clone(),
-                interval: pair.is_next.then(interval).flatten(),
+                interval: pair.is_next.then(next).flatten(),
                 rounds,
                 answer,
                 is_next: pair.is_next,
             }
         })
-        .collect()
+        .collect();
+    let standings = contests
+        .iter()
+        .flat_map(|contest| standings(contest, &differences, baseline))
+        .collect();
+    Findings {
+        differences,
+        standings,
+    }
+}
+
+fn standings(
+    contest: &Contest<'_>,
+    differences: &[Difference],
+    baseline: Option<&str>,
+) -> Vec<Standing> {
+    let of_measure = differences
+        .iter()
+        .filter(|found| found.measure.name == contest.measure.name);
+    // The better one of every two of whom a difference is shown, and the other.
+    let shown: Vec<(&str, &str)> = of_measure
+        .clone()
+        .filter_map(|found| match found.verdict().as_str() {
+            BETTER => Some((found.subject.as_str(), found.to.as_str())),
+            WORSE => Some((found.to.as_str(), found.subject.as_str())),
+            _ => None,
+        })
+        .collect();
+    let is_rival = |name: &str| {
+        let mut rivals = contest
+            .ranked
+            .iter()
+            .filter(|(rival, _)| !rival.is_yardstick());
+        rivals.any(|(rival, _)| rival.name == name)
+    };
+    let are_too_few = of_measure.clone().all(is_too_few);
+    let standing = |(subject, rounds): &(&Subject, Vec<f64>)| {
+        let name = subject.name.as_str();
+        let better = shown
+            .iter()
+            .filter(|(better, worse)| *worse == name && is_rival(better));
+        let is_ranked = !subject.is_yardstick() && !are_too_few;
+        let rank = is_ranked.then(|| 1 + better.count());
+        let to_baseline = baseline.and_then(|base| {
+            let (ratio, verdict) = of_measure
+                .clone()
+                .find_map(|found| found.seen_from(name, base))?;
+            Some(ToBaseline {
+                ratio,
+                interval: contest.interval(name, base),
+                verdict,
+            })
+        });
+        Standing {
+            measure: contest.measure,
+            subject: name.to_owned(),
+            rank,
+            median: stats::median(rounds.iter().copied()).unwrap_or(f64::NAN),
+            to_baseline,
+        }
+    };
+    contest.ranked.iter().map(standing).collect()
 }
 
 /// The best first; with the values of each round. Who has none is left out, and so is
@@ -180,43 +347,68 @@ fn ranked(subjects: &[Subject], measure: Measure) -> Vec<(&Subject, Vec<f64>)> {
     ranked
 }
 
-/// What is shown under the tables of a section: each subject against the next in
-/// order. `None` if nothing can be shown; [`too_few`] may say why.
+/// What is shown under the tables of a section: each subject's rank, against the next in
+/// order and against the baseline. `None` if there is nothing to compare.
 #[must_use]
 pub fn grid(section: &Section) -> Option<Grid> {
-    let differences = &section.differences;
-    if differences.iter().all(is_too_few) {
+    let Findings {
+        differences,
+        standings,
+    } = &section.findings;
+    let rounds = section.subjects.iter().map(|s| s.completed.len()).max()?;
+    if differences.is_empty() || rounds < 2 {
         return None;
     }
+    let next_of = |standing: &Standing| {
+        let mut nexts = differences.iter().filter(|difference| difference.is_next);
+        nexts.find(|next| {
+            next.subject == standing.subject && next.measure.name == standing.measure.name
+        })
+    };
+    let base = section.baseline.as_deref();
+    let name = base.unwrap_or("the baseline");
     Some(Grid {
         file: "differences".to_owned(),
         title: "Differences".to_owned(),
-        names: 1,
+        names: 2,
         header: [
             tables::subject_is_a(section.suite),
             "Figure",
-            "Against",
-            "Ratio",
-            "95 % interval",
-            "Verdict",
+            "Rank",
+            "Median",
+            "Next",
+            "Next: ratio",
+            "Next: 95 % interval",
+            "Next: verdict",
+            &format!("{name}: ratio"),
+            &format!("{name}: 95 % interval"),
+            &format!("{name}: verdict"),
         ]
         .map(str::to_owned)
         .to_vec(),
-        rows: differences.iter().filter(|d| d.is_next).map(line).collect(),
-        notes: vec![format!(
-            "Every two subjects are compared in every figure by the rank sum test over rounds, {} comparisons in all, \
-             and decided together at {} % (Benjamini-Hochberg). Each subject is shown against the next. \
-             That no difference is shown does not prove that there is none.",
-            differences.len(),
-            LEVEL * 100.0,
-        )],
+        rows: standings
+            .iter()
+            .map(|standing| Line::of(&standing.subject, cells(standing, next_of(standing))))
+            .collect(),
+        notes: vec![
+            format!(
+                "Every two subjects are compared in every figure by the rank sum test over rounds, {} comparisons in all, \
+                 and decided together at {} % (Benjamini-Hochberg). Ratios are of medians, with a bootstrap interval. \
+                 ~ means that no difference is shown, which does not prove that there is none.",
+                differences.len(),
+                LEVEL * 100.0,
+            ),
+            "Rank: one more than the number of those that are shown to be better; those of whom no difference is shown share one. \
+             The yardstick has none, and nobody has where there are too few rounds to show any."
+                .to_owned(),
+        ],
     })
 }
 
 /// Why a run of several rounds says nothing about differences.
 #[must_use]
 pub fn too_few(section: &Section) -> Option<String> {
-    let differences = &section.differences;
+    let differences = &section.findings.differences;
     let rounds = section.subjects.iter().map(|s| s.completed.len()).max()?;
     if rounds < 2 || differences.is_empty() || !differences.iter().all(is_too_few) {
         return None;
@@ -235,18 +427,28 @@ fn is_too_few(difference: &Difference) -> bool {
     matches!(difference.answer.verdict, Verdict::TooFewRounds { .. })
 }
 
-fn line(difference: &Difference) -> Line {
-    let cells = vec![
-        Cell::Text(difference.subject.clone()),
-        Cell::Text(difference.measure.name.to_owned()),
-        Cell::Text(difference.to.clone()),
-        Cell::of(difference.answer.ratio, Unit::Ratio),
-        difference.interval.map_or(Cell::Missing, |(low, high)| {
+#[expect(clippy::cast_precision_loss, reason = "ranks are small")]
+fn cells(standing: &Standing, next: Option<&Difference>) -> Vec<Cell> {
+    let rank = standing.rank.map(|rank| rank as f64);
+    let interval = |interval: Option<(f64, f64)>| {
+        interval.map_or(Cell::Missing, |(low, high)| {
             Cell::Span(low, high, Unit::Ratio)
-        }),
-        Cell::Text(difference.verdict()),
-    ];
-    Line::of(&difference.subject, cells)
+        })
+    };
+    let base = standing.to_baseline.as_ref();
+    vec![
+        Cell::Text(standing.subject.clone()),
+        Cell::Text(standing.measure.name.to_owned()),
+        Cell::of(rank, Unit::Count),
+        Cell::Number(standing.median, standing.measure.unit),
+        next.map_or(Cell::Missing, |next| Cell::Text(next.to.clone())),
+        Cell::of(next.and_then(|next| next.answer.ratio), Unit::Ratio),
+        interval(next.and_then(|next| next.interval)),
+        next.map_or(Cell::Missing, |next| Cell::Text(next.verdict())),
+        Cell::of(base.and_then(|base| base.ratio), Unit::Ratio),
+        interval(base.and_then(|base| base.interval)),
+        base.map_or(Cell::Missing, |base| Cell::Text(base.verdict.clone())),
+    ]
 }
 
 #[cfg(test)]
@@ -282,8 +484,8 @@ mod tests {
             .concat();
             let section = section(&records);
             // CPU time in both loops, and TPS.
-            assert_eq!(section.differences.len(), 3);
-            for difference in &section.differences {
+            assert_eq!(section.findings.differences.len(), 3);
+            for difference in &section.findings.differences {
                 assert_eq!(
                     (difference.subject.as_str(), difference.to.as_str()),
                     ("quick", "slow")
@@ -294,7 +496,11 @@ mod tests {
                 };
                 assert_eq!(difference.verdict(), expected);
             }
-            assert_eq!(grid(&section).is_some(), told);
+            // Ratios and intervals are told however few rounds there are.
+            assert!(grid(&section).is_some());
+            let ranks = section.findings.standings.iter().map(|of| of.rank);
+            let ranks: Vec<_> = ranks.flatten().collect();
+            assert_eq!(ranks, if told { vec![1, 2, 1, 2, 1, 2] } else { vec![] });
             assert_eq!(too_few(&section).is_none(), told);
         }
     }
@@ -308,7 +514,7 @@ mod tests {
         ]
         .concat();
         let section = section(&records);
-        assert_eq!(section.differences.len(), 9);
+        assert_eq!(section.findings.differences.len(), 9);
         let grid = grid(&section).unwrap();
         let rows: Vec<String> = grid
             .rows
@@ -321,13 +527,16 @@ mod tests {
                     .join(" ")
             })
             .collect();
+        // Of the two that are alike neither is ahead of the other, and both are of the third.
         assert_eq!(
-            rows[0],
-            "a Server CPU/msg b 1.00 0.97-1.03 no difference shown"
+            rows[..3],
+            [
+                "a Server CPU/msg 1 9.27us b 1.00 0.97-1.03 ~ - - -",
+                "b Server CPU/msg 1 9.27us c 0.84 0.81-0.86 better 1.00 0.97-1.03 ~",
+                "c Server CPU/msg 3 11.07us - - - - 1.19 1.16-1.23 worse",
+            ]
         );
-        assert_eq!(rows[1], "b Server CPU/msg c 0.84 0.81-0.86 better");
-        assert!(rows[3].starts_with("b TPS c 1.19 "), "{}", rows[3]);
-        assert_eq!(rows.len(), 6);
+        assert_eq!(rows.len(), 9);
         assert!(grid.notes[0].contains("9 comparisons in all"));
     }
 
@@ -350,6 +559,6 @@ mod tests {
             vec![failed, example::empty("mute", 1)],
         ]
         .concat();
-        assert!(section(&records).differences.is_empty());
+        assert!(section(&records).findings.differences.is_empty());
     }
 }

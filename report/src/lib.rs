@@ -94,6 +94,14 @@ pub enum ReportError {
     /// The spreadsheet was refused.
     #[error("report.xlsx: {0}")]
     Sheet(#[from] XlsxError),
+    /// Nobody of that name was measured.
+    #[error("`{name}` has no figures to compare the others with (measured: {subjects})")]
+    Baseline {
+        /// Who was asked for.
+        name: String,
+        /// Who there is.
+        subjects: String,
+    },
     /// The file system refused.
     #[error("{}: {cause}", path.display())]
     Io {
@@ -155,6 +163,34 @@ impl Report {
         self
     }
 
+    /// Compares everybody with this subject, where it was measured.
+    ///
+    /// # Errors
+    /// If it was measured under no load.
+    pub fn with_baseline(mut self, name: &str) -> Result<Self, ReportError> {
+        let sections = self.sections.iter_mut();
+        // All of them: who is missing under one load is the baseline of the others.
+        let found = sections.filter_map(|section| section.set_baseline(name).then_some(()));
+        match found.count() {
+            0 => Err(ReportError::Baseline {
+                name: name.to_owned(),
+                subjects: self.subjects().join(", "),
+            }),
+            _ => Ok(self),
+        }
+    }
+
+    /// Names of everybody who was measured, each once.
+    fn subjects(&self) -> Vec<&str> {
+        let mut names: Vec<&str> = Vec::new();
+        for subject in self.sections.iter().flat_map(|section| &section.subjects) {
+            if !names.contains(&subject.name.as_str()) {
+                names.push(&subject.name);
+            }
+        }
+        names
+    }
+
     /// Adds the command lines that make the same run and the same report.
     #[must_use]
     pub fn with_commands(mut self, commands: Vec<String>) -> Self {
@@ -205,7 +241,7 @@ impl Report {
     /// What was compared with what, under each load, and what may be said of it.
     pub fn differences(&self) -> impl Iterator<Item = &Difference> {
         let sections = self.sections.iter();
-        sections.flat_map(|section| &section.differences)
+        sections.flat_map(|section| &section.findings.differences)
     }
 
     /// All tables in one document.

@@ -2,7 +2,7 @@
 //! each repeated trial the last attempt.
 
 use crate::ReportError;
-use crate::differences::{self, Difference};
+use crate::differences::{self, Findings};
 use crate::latency::Latency;
 use crate::parallel;
 use crate::units::counted;
@@ -23,7 +23,9 @@ pub struct Section {
     /// Planned subjects without any record.
     pub waiting: Vec<String>,
     /// Every two subjects compared.
-    pub differences: Vec<Difference>,
+    pub findings: Findings,
+    /// With whom everybody is compared, if there is anybody.
+    pub baseline: Option<String>,
 }
 
 /// All rounds of one subject under one load.
@@ -165,6 +167,30 @@ impl Subject {
     }
 }
 
+/// `floor`, since everybody's distance to the least that an echo can cost means something;
+/// without it whoever was named first.
+fn default_baseline(subjects: &[Subject]) -> Option<String> {
+    let mut measured = subjects
+        .iter()
+        .filter(|subject| !subject.completed.is_empty() && !subject.is_direct);
+    let first = measured.clone().next();
+    let floor = measured.find(|subject| subject.name == FLOOR);
+    floor.or(first).map(|subject| subject.name.clone())
+}
+
+impl Section {
+    /// Compares everybody with this subject instead. False if it has no figures here.
+    pub fn set_baseline(&mut self, name: &str) -> bool {
+        let is_meant = |subject: &Subject| subject.name == name && !subject.completed.is_empty();
+        let is_there = self.subjects.iter().any(is_meant);
+        if is_there && self.baseline.as_deref() != Some(name) {
+            self.baseline = Some(name.to_owned());
+            self.findings = differences::between(&self.subjects, &self.load_hash, Some(name));
+        }
+        is_there
+    }
+}
+
 /// Of each trial the highest attempt, in order of load, subject and round.
 ///
 /// # Errors
@@ -259,11 +285,13 @@ fn section(
             subjects.push(subject);
         }
     }
-    let differences = differences::between(&subjects, load_hash);
+    let baseline = default_baseline(&subjects);
+    let findings = differences::between(&subjects, load_hash, baseline.as_deref());
     Section {
         suite,
         load: load.clone(),
-        differences,
+        findings,
+        baseline,
         load_hash: load_hash.to_owned(),
         subjects,
         waiting,

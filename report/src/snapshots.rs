@@ -131,7 +131,7 @@ fn a_table_has_as_many_cells_in_every_line() {
             tables += 1;
         }
     }
-    assert_eq!(tables, 5);
+    assert_eq!(tables, 6);
 }
 
 #[test]

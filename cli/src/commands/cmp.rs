@@ -16,7 +16,8 @@ use wsbench_schema::{RunPlan, SCHEMA_VERSION, TrialRecord};
 ///
 /// Compares each figure of each subject by its rounds (rank sum test, decided together at
 /// 5 %), under loads that must be the same. Exit code: 0; 1 if something got significantly
-/// worse by more than the threshold, or fails that did not; 2 if the two cannot be compared.
+/// worse by more than the threshold, or fails that did not; 2 if the two cannot be compared,
+/// or have too few rounds to show any difference.
 #[derive(clap::Args)]
 pub struct Args {
     /// The older run: its name or how that begins, its folder, or a record's file
@@ -49,9 +50,10 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     Ok(match compare(&args) {
         Ok((old, new, found)) => {
             table::print(&told(&args, &old, &new, &found))?;
-            match found.worse.is_empty() {
-                true => ExitCode::SUCCESS,
-                false => ExitCode::FAILURE,
+            match (found.worse.is_empty(), found.blind) {
+                (false, _) => ExitCode::FAILURE,
+                (true, Some(_)) => ExitCode::from(INCOMPARABLE),
+                (true, None) => ExitCode::SUCCESS,
             }
         }
         Err(error) => {
@@ -151,9 +153,12 @@ fn told(args: &Args, old: &str, new: &str, found: &Comparison) -> String {
             text.extend(grids.map(|grid| terminal::table(grid, terminal_width())));
         }
     }
-    let worse = match found.worse.is_empty() {
-        true => "nothing got significantly worse".to_owned(),
-        false => format!("worse: {}", found.worse.join("; ")),
+    let worse = match (found.worse.is_empty(), found.blind) {
+        (true, Some(needed)) => format!(
+            "so few rounds cannot show any difference: {needed} of each can (wsbench run --rounds {needed})"
+        ),
+        (true, None) => "nothing got significantly worse".to_owned(),
+        (false, _) => format!("worse: {}", found.worse.join("; ")),
     };
     text.push(format!("\n{worse} (threshold {}%)", args.threshold));
     text.join("\n")

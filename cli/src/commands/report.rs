@@ -42,6 +42,9 @@ pub struct Args {
         allow_hyphen_values = true
     )]
     suffix: String,
+    /// With whom everybody is compared [default: floor, or the first of the run]
+    #[arg(long, value_name = "NAME")]
+    baseline: Option<String>,
     /// Folder of the files [default: output/report]
     #[arg(long, value_name = "DIR")]
     output: Option<PathBuf>,
@@ -56,6 +59,7 @@ impl Args {
             run: None,
             prefix,
             suffix,
+            baseline: None,
             output: None,
             publish,
         }
@@ -66,7 +70,10 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     args.publish.check()?;
     let root = Root::find()?;
     let folder = find(&root.results(), args.run.as_deref())?;
-    let report = Saved::read(&folder)?.report(&root)?;
+    let mut report = Saved::read(&folder)?.report(&root)?;
+    if let Some(name) = &args.baseline {
+        report = report.with_baseline(name)?;
+    }
     let output = args.output.unwrap_or_else(|| root.output("report"));
     let mut written = report.write(&output, &args.prefix, &args.suffix)?;
     written.extend(args.publish.publish(&report)?);

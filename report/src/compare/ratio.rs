@@ -24,24 +24,52 @@ pub fn of_medians(of: &[f64], to: &[f64]) -> Option<f64> {
 /// ratio in 90 % of cases with three values each, in 95 to 97 % with five to ten.
 #[must_use]
 pub fn interval(of: &[f64], to: &[f64]) -> Option<(f64, f64)> {
-    of_medians(of, to)?;
-    let mut random = SplitMix64::new(SEED);
-    let mut room = Vec::new();
-    let mut resampled = |sample: &[f64]| {
-        room.clear();
-        room.extend((0..sample.len()).map(|_| {
-            let index = random.below(sample.len() as u64);
-            sample[usize::try_from(index).unwrap_or(0)]
-        }));
-        median_of(&mut room)
-    };
-    let mut ratios: Vec<f64> = (0..RESAMPLES)
-        .map(|_| resampled(of) / resampled(to))
-        .collect();
-    ratios.sort_by(f64::total_cmp);
-    let outside = RESAMPLES * (100 - COVERAGE_PERCENT) / 100 / 2;
-    let (low, high) = (ratios[outside], ratios[RESAMPLES - 1 - outside]);
-    (low.is_finite() && high.is_finite()).then_some((low, high))
+    Resampled::new(of, 0).interval(&Resampled::new(to, 1))
+}
+
+/// A sample and the medians of its resamples: drawn once for all that it is compared with.
+#[derive(Clone, Debug)]
+pub struct Resampled {
+    median: Option<f64>,
+    medians: Vec<f64>,
+}
+
+impl Resampled {
+    /// Draws the resamples. Samples that are compared with each other have different
+    /// `stream`s, or their resamples would be of the same places.
+    #[must_use]
+    pub fn new(sample: &[f64], stream: u64) -> Self {
+        let mut random = SplitMix64::new(SEED ^ stream.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+        let mut room = Vec::with_capacity(sample.len());
+        let median_of_one = |_| {
+            room.clear();
+            room.extend((0..sample.len()).map(|_| {
+                let index = random.below(sample.len() as u64);
+                sample[usize::try_from(index).unwrap_or(0)]
+            }));
+            median_of(&mut room)
+        };
+        let count = if sample.is_empty() { 0 } else { RESAMPLES };
+        Self {
+            median: median(sample.iter().copied()),
+            medians: (0..count).map(median_of_one).collect(),
+        }
+    }
+
+    /// As [`interval`].
+    #[must_use]
+    pub fn interval(&self, to: &Self) -> Option<(f64, f64)> {
+        let ratio = self.median? / to.median?;
+        if !ratio.is_finite() {
+            return None;
+        }
+        let pairs = self.medians.iter().zip(&to.medians);
+        let mut ratios: Vec<f64> = pairs.map(|(of, to)| of / to).collect();
+        let outside = RESAMPLES * (100 - COVERAGE_PERCENT) / 100 / 2;
+        let mut nth = |index| *ratios.select_nth_unstable_by(index, f64::total_cmp).1;
+        let (low, high) = (nth(outside), nth(RESAMPLES - 1 - outside));
+        (low.is_finite() && high.is_finite()).then_some((low, high))
+    }
 }
 
 /// As [`median`], of values that need not stay in their order.

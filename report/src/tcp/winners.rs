@@ -66,7 +66,11 @@ fn notes(needed: Option<usize>) -> Vec<String> {
 
 /// Rounds that would have been enough, if there were too few.
 fn needed(section: &Section) -> Option<usize> {
-    let verdicts = section.differences.iter().map(|found| found.answer.verdict);
+    let verdicts = section
+        .findings
+        .differences
+        .iter()
+        .map(|found| found.answer.verdict);
     let needed = verdicts.filter_map(|verdict| match verdict {
         Verdict::TooFewRounds { needed } => Some(needed),
         Verdict::NoDifference | Verdict::Different(_) => None,
@@ -100,7 +104,7 @@ fn line(section: &Section, names: &[&str]) -> Line {
         let cost = subject.and_then(|subject| middle(subject, phase, stats::cpu_per_gib));
         match (cost, first) {
             (Some(cost), Some((_, first))) => {
-                let place = place(&section.differences, phase, first, name);
+                let place = place(&section.findings.differences, phase, first, name);
                 Cell::Placed(cost, Unit::Seconds, place)
             }
             _ => Cell::Missing,
