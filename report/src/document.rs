@@ -8,6 +8,7 @@
 
 use crate::chart::Chart;
 use crate::machine::describe;
+use crate::section::Section;
 use crate::table::{Grid, Table};
 use crate::tcp::{self, least};
 use crate::units::counted;
@@ -180,8 +181,10 @@ impl Document {
         let tables = tables::of(report.suite());
         let mut parts: Vec<Part> = answered(report).into_iter().collect();
         let is_answered = !parts.is_empty();
-        parts.extend(overview(report));
-        parts.extend(report.sections.iter().map(|section| load(section, &tables)));
+        let looks = pictures::Looks::of(&report.sections);
+        parts.extend(overview(report, &looks));
+        let loads = report.sections.iter();
+        parts.extend(loads.map(|section| load(section, &tables, &looks)));
         parts.extend(scalings(report));
         parts.push(verification(report));
         parts.extend(logs(report));
@@ -333,10 +336,10 @@ fn answered(report: &Report) -> Option<Part> {
     Some(Part::new(answer::FILE, &title, kind, blocks))
 }
 
-fn overview(report: &Report) -> Vec<Part> {
+fn overview(report: &Report, looks: &pictures::Looks) -> Vec<Part> {
     let grids = tcp::overview(&report.sections);
     let mut parts: Vec<Part> = grids.into_iter().map(alone).collect();
-    let charts = pictures::across(&report.sections);
+    let charts = pictures::across(&report.sections, looks);
     if !charts.is_empty() {
         let blocks = charts.into_iter().map(Block::Chart).collect();
         let title = "Loads side by side";
@@ -357,7 +360,7 @@ fn plain(lines: impl IntoIterator<Item = String>) -> Block {
     Block::List(items.collect())
 }
 
-fn load(section: &crate::section::Section, tables: &[Table]) -> Part {
+fn load(section: &Section, tables: &[Table], looks: &pictures::Looks) -> Part {
     let about = describe(&section.load).into_iter();
     let mut blocks = vec![plain(about.chain(notes::of_section(section)))];
     for table in tables {
@@ -376,7 +379,8 @@ fn load(section: &crate::section::Section, tables: &[Table]) -> Part {
     let more = least::grid(section).into_iter();
     let more = more.chain(differences::grid(section));
     blocks.extend(more.map(Block::Grid));
-    blocks.extend(pictures::of_section(section).into_iter().map(Block::Chart));
+    let charts = pictures::of_section(section, looks).into_iter();
+    blocks.extend(charts.map(Block::Chart));
     let hash = section.load_hash.clone();
     Part::new(
         &format!("load-{hash}"),

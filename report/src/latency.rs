@@ -22,7 +22,11 @@ pub struct Latency {
     pub max_ns: f64,
     /// One for each of [`PERMILLES`]; `None` where the samples are too few.
     percentiles_ns: [Option<f64>; PERMILLES.len()],
+    curve: Vec<(f64, f64)>,
 }
+
+/// Points of a curve for each factor of ten.
+const STEPS: i32 = 5;
 
 impl Latency {
     /// Reads the histograms of the rounds and merges them; `None` if nothing
@@ -54,7 +58,16 @@ impl Latency {
             mean_ns: histogram.mean(),
             max_ns: histogram.max() as f64,
             percentiles_ns: PERMILLES.map(percentile),
+            curve: curve(histogram),
         }
+    }
+
+    /// Latencies over percentiles, for a picture: how many samples there are for each
+    /// beyond (10 is the percentile 90), and what the others do not exceed. It ends where
+    /// the samples support no more.
+    #[must_use]
+    pub fn curve(&self) -> &[(f64, f64)] {
+        &self.curve
     }
 
     /// The latency that `permille` thousandths of the samples do not exceed;
@@ -64,6 +77,28 @@ impl Latency {
         let index = PERMILLES.iter().position(|known| *known == permille)?;
         self.percentiles_ns[index]
     }
+}
+
+/// See [`Latency::curve`]: one way through the histogram, whatever the points.
+#[expect(clippy::cast_precision_loss, reason = "three digits are kept anyway")]
+fn curve(histogram: &Histogram<u64>) -> Vec<(f64, f64)> {
+    let samples = histogram.len() as f64;
+    let steps = (0..).map(|step| 10f64.powf(f64::from(step) / f64::from(STEPS)));
+    // The median is a point of its own, and told by name.
+    let mut wanted: Vec<f64> = steps.take_while(|beyond| *beyond <= samples).collect();
+    wanted.extend([2.0].into_iter().filter(|beyond| *beyond <= samples));
+    wanted.sort_by(f64::total_cmp);
+    let mut wanted = wanted.into_iter().peekable();
+    let mut curve = Vec::new();
+    let mut below = 0.0;
+    for value in histogram.iter_recorded() {
+        below += value.count_since_last_iteration() as f64;
+        let is_reached = |beyond: &f64| below >= samples * (1.0 - 1.0 / beyond) - 1e-6;
+        while let Some(beyond) = wanted.next_if(is_reached) {
+            curve.push((beyond, value.value_iterated_to() as f64));
+        }
+    }
+    curve
 }
 
 /// A percentile needs at least one sample beyond it: 1,000 for TP99.9, 100 for
@@ -137,5 +172,24 @@ mod tests {
         let text = histogram(std::iter::repeat_n(5000, 100_000));
         let latency = Latency::merged([text.as_str()]).unwrap().unwrap();
         assert_eq!(latency.percentile_ns(800), None);
+    }
+
+    #[test]
+    fn a_curve_shows_what_percentiles_say_and_ends_where_they_do() {
+        let text = histogram((1..=2500).map(|step| step * 1000));
+        let latency = Latency::merged([text.as_str()]).unwrap().unwrap();
+        let at = |beyond: f64| {
+            let mut curve = latency.curve().iter();
+            let found = curve.find(|point| (point.0 / beyond - 1.0).abs() < 1e-9);
+            found.map(|point| point.1)
+        };
+        for (beyond, permille) in [(2.0, 500), (10.0, 900), (100.0, 990), (1000.0, 999)] {
+            assert_eq!(at(beyond), latency.percentile_ns(permille));
+            assert!(at(beyond).is_some());
+        }
+        assert!(latency.curve().iter().all(|point| point.0 <= 2500.0));
+        let few = histogram([5000; 50]);
+        let few = Latency::merged([few.as_str()]).unwrap().unwrap();
+        assert!(few.curve().iter().all(|point| point.0 <= 50.0));
     }
 }

@@ -48,7 +48,6 @@ pub use block::block;
 pub use differences::Difference;
 pub use terminal::terminal_width;
 
-use chart::ChartError;
 use document::{Attachment, Document, Log};
 use files::Names;
 use machine::Heading;
@@ -77,14 +76,6 @@ pub enum ReportError {
     /// A prefix or suffix would name another folder.
     #[error("`{0}` in a report's file name: it must not contain `/` (choose the folder instead)")]
     FileName(String),
-    /// A picture was refused.
-    #[error("{file}.svg: {cause}")]
-    Chart {
-        /// Which.
-        file: String,
-        /// Why. Part of the message, so not its source as well.
-        cause: ChartError,
-    },
     /// The page was refused.
     #[error("report.html: {cause}")]
     Page {

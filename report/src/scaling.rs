@@ -40,19 +40,38 @@ fn columns() -> [Column; 10] {
 /// servers: [`crate::tcp::overview`] does it for the others.
 #[must_use]
 pub fn grids(sections: &[Section]) -> Vec<Grid> {
+    let groups = against_connections(sections);
+    groups.iter().map(|group| grid(group)).collect()
+}
+
+/// Loads of WebSocket servers that echo and differ only in their connections.
+pub(crate) fn against_connections(sections: &[Section]) -> Vec<Vec<&Section>> {
+    groups(sections, plain)
+}
+
+/// Loads of WebSocket servers that echo and differ only in the size of a message.
+pub(crate) fn against_payload(sections: &[Section]) -> Vec<Vec<&Section>> {
+    groups(sections, |load| Load {
+        payload_bytes: 0,
+        ..load.clone()
+    })
+}
+
+/// Those of which the rest of the load is the same, if there are several.
+fn groups(sections: &[Section], rest: impl Fn(&Load) -> Load) -> Vec<Vec<&Section>> {
     let mut groups: Vec<Vec<&Section>> = Vec::new();
     let is_shown = |one: &&Section| one.suite == Suite::Websocket && one.load.echo.is_some();
     for section in sections.iter().filter(is_shown) {
         let group = groups
             .iter_mut()
-            .find(|group| plain(&group[0].load) == plain(&section.load));
+            .find(|group| rest(&group[0].load) == rest(&section.load));
         match group {
             Some(group) => group.push(section),
             None => groups.push(vec![section]),
         }
     }
     groups.retain(|group| group.len() > 1);
-    groups.iter().map(|group| grid(group)).collect()
+    groups
 }
 
 /// The load without what follows from its connections.

@@ -348,13 +348,18 @@ fn the_origin_is_not_shown_as_a_relay() {
     assert!(!text.contains("direct | Server CPU/msg"), "{text}");
 }
 
+fn pictures_of(section: &crate::section::Section) -> Vec<crate::chart::Chart> {
+    let looks = crate::pictures::Looks::of(std::slice::from_ref(section));
+    crate::pictures::of_section(section, &looks)
+}
+
 /// The picture of a relay's table and that of transfers over time, as they are written.
 #[test]
 fn pictures_of_relays_and_transfers() {
-    let charts = crate::pictures::of_section(&relays().sections[0]);
-    assert_snapshot!(charts[0].svg().unwrap());
-    let charts = crate::pictures::of_section(&transfers().sections[0]);
-    assert_snapshot!(charts[0].svg().unwrap());
+    let charts = pictures_of(&relays().sections[0]);
+    assert_snapshot!(charts[0].svg());
+    let charts = pictures_of(&transfers().sections[0]);
+    assert_snapshot!(charts[0].svg());
 }
 
 /// Figures that are all zero, all absent, all there but damaged, all huge:
@@ -394,8 +399,8 @@ fn no_record_breaks_a_report() {
     for records in websocket.into_iter().chain(tcp(0)).chain(tcp(u64::MAX)) {
         let report = Report::new(&plan, &records).unwrap();
         let blocks = records.iter().map(|record| block(record, true));
-        let charts = report.sections.iter().flat_map(crate::pictures::of_section);
-        let charts = charts.map(|chart| chart.svg().unwrap());
+        let charts = report.sections.iter().flat_map(pictures_of);
+        let charts = charts.map(|chart| chart.svg());
         let texts = [report.markdown(), report.terminal(Some(20))];
         for text in blocks.chain(charts).chain(texts) {
             for wrong in ["NaN", "inf,", "inf%", " inf ", "e+", "e1"] {
@@ -456,7 +461,8 @@ fn files_are_named_with_prefix_and_suffix_and_all_written() {
             "a_report_b.html",
             "a_report_b.csv",
             "a_report_b.xlsx",
-            "a_report_b.json"
+            "a_report_b.json",
+            "charts"
         ]
     );
     let echo = std::fs::read_to_string(&paths[3]).unwrap();

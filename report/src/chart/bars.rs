@@ -2,8 +2,9 @@
 //! written, and one more subject makes the picture higher, not tighter.
 
 use super::axis::{Axis, Scale};
-use super::canvas::{self, Anchor, Canvas, ChartError, Drawn, LABEL, MARGIN, SMALL, WIDTH};
-use super::{palette, words};
+use super::canvas::{self, Anchor, Canvas, LABEL, MARGIN, SMALL, Stroke, WIDTH};
+use super::palette::Look;
+use super::words;
 
 /// Bars from the top down, in the order in which they are given.
 #[derive(Clone, Debug)]
@@ -23,49 +24,50 @@ pub struct Bar {
     pub value: Option<f64>,
     /// Lowest and highest of the rounds, drawn as a whisker.
     pub span: Option<(f64, f64)>,
-    /// Whether the others are measured against it.
-    pub is_reference: bool,
+    /// Its colour.
+    pub look: Look,
 }
 
 /// From one bar to the next.
-const ROW: i32 = 24;
-const BAR: i32 = 14;
+const ROW: f64 = 24.0;
+const BAR: f64 = 14.0;
 /// Of the column of names, at most.
-const MOST_NAME: i32 = 220;
+const MOST_NAME: f64 = 220.0;
 /// Below the bars: figures along the axis, and its name.
-const FOOT: i32 = 48;
-const GAP: i32 = 8;
+const FOOT: f64 = 48.0;
+const GAP: f64 = 8.0;
 
 /// Draws them.
-pub fn draw(title: &str, about: &str, bars: &Bars) -> Result<String, ChartError> {
+pub fn draw(title: &str, about: &str, bars: &Bars) -> String {
     let about = canvas::folded(about);
     let top = canvas::top(&about);
-    let rows = i32::try_from(bars.bars.len()).unwrap_or(i32::MAX / ROW / 2);
-    let bottom = top + ROW * rows;
+    let bottom = top + ROW * canvas::count(bars.bars.len());
     canvas::picture(bottom + FOOT, title, &about, |canvas| {
         let plot = Plot::new(bars, top, bottom);
-        plot.axis(canvas)?;
-        for (row, bar) in (0..).zip(&bars.bars) {
-            plot.bar(canvas, bar, top + ROW * row + ROW / 2)?;
+        plot.axis(canvas);
+        let mut middle = top + ROW / 2.0;
+        for bar in &bars.bars {
+            plot.bar(canvas, bar, middle);
+            middle += ROW;
         }
-        Ok(())
     })
 }
 
 struct Plot<'a> {
     bars: &'a Bars,
     scale: Scale,
-    left: i32,
-    right: i32,
-    top: i32,
-    bottom: i32,
+    left: f64,
+    right: f64,
+    top: f64,
+    bottom: f64,
 }
 
 impl<'a> Plot<'a> {
-    fn new(bars: &'a Bars, top: i32, bottom: i32) -> Self {
+    fn new(bars: &'a Bars, top: f64, bottom: f64) -> Self {
         let widest = |texts: &mut dyn Iterator<Item = String>| {
-            let widths = texts.map(|text| words::width(&text, LABEL.size));
-            widths.max().unwrap_or(0)
+            texts
+                .map(|text| canvas::width(&text, LABEL))
+                .fold(0.0, f64::max)
         };
         let names = widest(&mut bars.bars.iter().map(|bar| words::printable(&bar.name)));
         let values = widest(&mut bars.bars.iter().map(|bar| shown(bars, bar)));
@@ -85,45 +87,60 @@ impl<'a> Plot<'a> {
         }
     }
 
-    fn axis(&self, canvas: &Canvas<'_>) -> Drawn {
-        for tick in self.scale.ticks(SMALL.size) {
-            let line = vec![(tick.at, self.top), (tick.at, self.bottom)];
-            canvas.line(line, palette::GRID, 1)?;
-            let at = (tick.at, self.bottom + 12);
-            canvas.text(&tick.text, at, Anchor::Middle, SMALL)?;
-        }
-        let middle = (self.left + self.right) / 2;
-        let title = words::fit(&self.scale.title, SMALL.size, self.right - self.left);
-        canvas.text(&title, (middle, self.bottom + 32), Anchor::Middle, SMALL)
+    fn axis(&self, canvas: &mut Canvas) {
+        let ticks = self.scale.ticks(SMALL);
+        let guides = ticks.iter();
+        let guides = guides.map(|tick| [(tick.at, self.top), (tick.at, self.bottom)]);
+        let guides: Vec<[canvas::At; 2]> = guides.collect();
+        let guides: Vec<&[canvas::At]> = guides.iter().map(|line| &line[..]).collect();
+        canvas.lines(&guides, Stroke::Grid);
+        canvas.soft(|canvas| {
+            for tick in &ticks {
+                let at = (tick.at, self.bottom + 12.0);
+                canvas.text(&tick.text, at, Anchor::Middle, SMALL);
+            }
+            let middle = f64::midpoint(self.left, self.right);
+            let title = canvas::fit(&self.scale.title, SMALL, self.right - self.left);
+            canvas.text(&title, (middle, self.bottom + 32.0), Anchor::Middle, SMALL);
+        });
     }
 
-    fn bar(&self, canvas: &Canvas<'_>, bar: &Bar, middle: i32) -> Drawn {
-        let name = words::fit(&bar.name, LABEL.size, MOST_NAME);
-        canvas.text(&name, (self.left - GAP, middle), Anchor::End, LABEL)?;
-        let colour = match bar.is_reference {
-            true => palette::REFERENCE,
-            false => palette::BAR,
-        };
-        let origin = self.scale.origin();
-        let mut end = origin;
-        if let Some(at) = bar.value.and_then(|value| self.scale.at(value)) {
-            let (from, to) = (origin.min(at), origin.max(at));
-            let (upper, lower) = (middle - BAR / 2, middle + BAR / 2);
-            canvas.fill((from, upper), (to, lower), colour)?;
-            end = end.max(at);
-        }
-        if let Some((low, high)) = bar.span.and_then(|(low, high)| {
-            let (low, high) = (self.scale.at(low)?, self.scale.at(high)?);
-            Some((low.min(high), low.max(high)))
-        }) {
-            canvas.line(vec![(low, middle), (high, middle)], palette::INK, 1)?;
-            for at in [low, high] {
-                canvas.line(vec![(at, middle - 4), (at, middle + 4)], palette::INK, 1)?;
+    fn bar(&self, canvas: &mut Canvas, bar: &Bar, middle: f64) {
+        canvas.of(&bar.name, bar.look, &self.tip(bar), |canvas| {
+            let name = canvas::fit(&bar.name, LABEL, MOST_NAME);
+            canvas.text(&name, (self.left - GAP, middle), Anchor::End, LABEL);
+            let origin = self.scale.origin();
+            let mut end = origin;
+            if let Some(at) = bar.value.and_then(|value| self.scale.at(value)) {
+                let (from, to) = (origin.min(at), origin.max(at));
+                canvas.bar((from, middle - BAR / 2.0), (to, middle + BAR / 2.0));
+                end = end.max(at);
             }
-            end = end.max(high);
-        }
-        let value = shown(self.bars, bar);
-        canvas.text(&value, (end + GAP, middle), Anchor::Start, LABEL)
+            if let Some((low, high)) = bar.span.and_then(|(low, high)| {
+                let (low, high) = (self.scale.at(low)?, self.scale.at(high)?);
+                Some((low.min(high), low.max(high)))
+            }) {
+                let stop = |at: f64| [(at, middle - 4.0), (at, middle + 4.0)];
+                let (along, left, right) = ([(low, middle), (high, middle)], stop(low), stop(high));
+                canvas.lines(&[&along, &left, &right], Stroke::Whisker);
+                end = end.max(high);
+            }
+            let value = shown(self.bars, bar);
+            canvas.text(&value, (end + GAP, middle), Anchor::Start, LABEL);
+        });
+    }
+
+    fn tip(&self, bar: &Bar) -> String {
+        let axis = &self.bars.axis;
+        let value = match bar.value {
+            Some(value) => axis.exactly(value),
+            None => crate::units::MISSING.to_owned(),
+        };
+        let span = bar.span.map_or(String::new(), |(low, high)| {
+            let (low, high) = (axis.exactly(low), axis.exactly(high));
+            format!(", rounds {low} to {high}")
+        });
+        format!("{}: {value}{span}", words::printable(&bar.name))
     }
 }
 

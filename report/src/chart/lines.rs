@@ -1,9 +1,10 @@
 //! A line for each subject, named at its right end: no legend to look up, and a
 //! picture with more lines is higher.
 
-use super::axis::{Axis, Scale};
-use super::canvas::{self, Anchor, Canvas, ChartError, Drawn, LABEL, MARGIN, SMALL, WIDTH};
-use super::{palette, words};
+use super::axis::{Axis, Scale, Spacing};
+use super::canvas::{self, Anchor, At, Canvas, LABEL, MARGIN, SMALL, Stroke, WIDTH};
+use super::palette::Look;
+use super::words;
 
 /// Lines over a common pair of axes.
 #[derive(Clone, Debug)]
@@ -12,7 +13,7 @@ pub struct Lines {
     pub across: Axis,
     /// From the bottom up.
     pub up: Axis,
-    /// Their order decides their colours.
+    /// In the order in which they are drawn.
     pub lines: Vec<Line>,
 }
 
@@ -21,41 +22,48 @@ pub struct Lines {
 pub struct Line {
     /// Whose. Hostile input: it is cut to its room and escaped.
     pub name: String,
-    /// From left to right.
+    /// From left to right; what has no place interrupts it.
     pub points: Vec<(f64, f64)>,
+    /// Another quantity of the same subject, drawn thin.
+    pub beside: Vec<(f64, f64)>,
+    /// Its colour, dashes and marker.
+    pub look: Look,
+    /// Shown under the pointer behind the name, instead of what can be read from the
+    /// points.
+    pub tip: Option<String>,
 }
 
-const PLOT: i32 = 300;
+const PLOT: f64 = 300.0;
 /// From one name to the next.
-const ROW: i32 = 17;
+pub const ROW: f64 = 17.0;
 /// Of the column of names, at most.
-const MOST_NAME: i32 = 180;
+pub const MOST_NAME: f64 = 180.0;
 /// Between the plot and the names: room for what leads from the one to the other.
-const LEAD: i32 = 34;
+const LEAD: f64 = 34.0;
 /// Left of the plot: the name of the axis.
-const AXIS_NAME: i32 = 20;
-const FOOT: i32 = 48;
-const GAP: i32 = 8;
+pub const AXIS_NAME: f64 = 20.0;
+/// Below the plot: figures along the axis, and its name.
+pub const FOOT: f64 = 48.0;
+const GAP: f64 = 8.0;
+/// Above the plot: the names of phases.
+const BANDS: f64 = 18.0;
 /// With more points than these a line has a marker at its end alone.
 const MOST_MARKERS: usize = 12;
-/// More points than these are thinned: there are no more pixels.
-const MOST_POINTS: usize = 600;
+/// More points than these are thinned: a file holds many pictures.
+const MOST_POINTS: usize = 48;
 
 /// Draws them.
-pub fn draw(title: &str, about: &str, lines: &Lines) -> Result<String, ChartError> {
+pub fn draw(title: &str, about: &str, lines: &Lines) -> String {
     let about = canvas::folded(about);
-    let top = canvas::top(&about);
-    let rows = i32::try_from(lines.lines.len()).unwrap_or(i32::MAX / ROW / 2);
-    let bottom = top + PLOT.max(ROW * rows);
+    let mut top = canvas::top(&about);
+    if lines.across.spacing == Spacing::Bands {
+        top += BANDS;
+    }
+    let bottom = top + PLOT.max(ROW * canvas::count(lines.lines.len()));
     canvas::picture(bottom + FOOT, title, &about, |canvas| {
         let plot = Plot::new(lines, top, bottom);
-        plot.axes(canvas)?;
-        let mut ends = Vec::new();
-        for (index, line) in lines.lines.iter().enumerate() {
-            let end = plot.line(canvas, line, index)?;
-            ends.extend(end.map(|at| (at, index)));
-        }
-        plot.names(canvas, ends)
+        plot.axes(canvas);
+        plot.lines(canvas);
     })
 }
 
@@ -63,22 +71,33 @@ struct Plot<'a> {
     lines: &'a Lines,
     across: Scale,
     up: Scale,
-    left: i32,
-    right: i32,
-    top: i32,
-    bottom: i32,
+    left: f64,
+    right: f64,
+    top: f64,
+    bottom: f64,
+}
+
+/// A line in pixels: pieces of it, and of what is beside it.
+struct Placed<'a> {
+    line: &'a Line,
+    pieces: Vec<Vec<(At, (f64, f64))>>,
+    beside: Vec<Vec<(At, (f64, f64))>>,
+    end: At,
 }
 
 impl<'a> Plot<'a> {
-    fn new(lines: &'a Lines, top: i32, bottom: i32) -> Self {
-        let points = || lines.lines.iter().flat_map(|line| line.points.iter());
+    fn new(lines: &'a Lines, top: f64, bottom: f64) -> Self {
+        let points = || {
+            let lines = lines.lines.iter();
+            lines.flat_map(|line| line.points.iter().chain(&line.beside))
+        };
         let up = Scale::new(&lines.up, points().map(|point| point.1), (bottom, top));
-        let figures = up.ticks(SMALL.size).into_iter();
-        let figures = figures.map(|tick| words::width(&tick.text, SMALL.size));
+        let figures = up.ticks(SMALL).into_iter();
+        let figures = figures.map(|tick| canvas::width(&tick.text, SMALL));
         let names = lines.lines.iter().map(|line| words::printable(&line.name));
-        let names = names.map(|name| words::width(&name, LABEL.size));
-        let left = MARGIN + AXIS_NAME + figures.max().unwrap_or(0) + GAP;
-        let right = WIDTH - MARGIN - names.max().unwrap_or(0).min(MOST_NAME) - LEAD;
+        let names = names.map(|name| canvas::width(&name, LABEL));
+        let left = MARGIN + AXIS_NAME + figures.fold(0.0, f64::max) + GAP;
+        let right = WIDTH - MARGIN - names.fold(0.0, f64::max).min(MOST_NAME) - LEAD;
         Self {
             across: Scale::new(&lines.across, points().map(|point| point.0), (left, right)),
             lines,
@@ -90,108 +109,199 @@ impl<'a> Plot<'a> {
         }
     }
 
-    fn axes(&self, canvas: &Canvas<'_>) -> Drawn {
-        for tick in self.up.ticks(SMALL.size) {
-            let line = vec![(self.left, tick.at), (self.right, tick.at)];
-            canvas.line(line, palette::GRID, 1)?;
-            canvas.text(&tick.text, (self.left - GAP, tick.at), Anchor::End, SMALL)?;
-        }
-        for tick in self.across.ticks(SMALL.size) {
-            let line = vec![(tick.at, self.bottom), (tick.at, self.bottom + 4)];
-            canvas.line(line, palette::SOFT_INK, 1)?;
-            let at = (tick.at, self.bottom + 14);
-            canvas.text(&tick.text, at, Anchor::Middle, SMALL)?;
-        }
-        let corners = vec![(self.left, self.bottom), (self.right, self.bottom)];
-        canvas.line(corners, palette::SOFT_INK, 1)?;
-        let (middle, width) = ((self.left + self.right) / 2, self.right - self.left);
-        let title = words::fit(&self.across.title, SMALL.size, width);
-        canvas.text(&title, (middle, self.bottom + 34), Anchor::Middle, SMALL)?;
-        let (middle, height) = ((self.top + self.bottom) / 2, self.bottom - self.top);
-        let title = words::fit(&self.up.title, SMALL.size, height);
-        canvas.upright(&title, (MARGIN + SMALL.size / 2, middle), SMALL)
+    fn axes(&self, canvas: &mut Canvas) {
+        self.bands(canvas);
+        frame(
+            canvas,
+            (&self.across, &self.up),
+            (self.left, self.top),
+            (self.right, self.bottom),
+        );
     }
 
-    /// Draws one and says where it ends; `None` if nothing of it has a place.
-    fn line(
-        &self,
-        canvas: &Canvas<'_>,
-        line: &Line,
-        index: usize,
-    ) -> Result<Option<canvas::At>, ChartError> {
-        let place = |(x, y): &(f64, f64)| Some((self.across.at(*x)?, self.up.at(*y)?));
-        let points: Vec<canvas::At> = thinned(&line.points).iter().filter_map(place).collect();
-        let Some(&end) = points.last() else {
-            return Ok(None);
-        };
-        let colour = colour(index);
-        let marked = match points.len() <= MOST_MARKERS {
-            true => points.clone(),
-            false => vec![end],
-        };
-        canvas.line(points, colour, 2)?;
-        for at in marked {
-            canvas.marker(at, colour, index)?;
-        }
-        Ok(Some(end))
-    }
-
-    /// The names beside the ends of their lines, moved apart where lines end
-    /// together.
-    fn names(&self, canvas: &Canvas<'_>, mut ends: Vec<(canvas::At, usize)>) -> Drawn {
-        ends.sort();
-        ends.sort_by_key(|((_, y), _)| *y);
-        let wanted: Vec<i32> = ends.iter().map(|((_, y), _)| *y).collect();
-        let places = apart(&wanted, (self.top, self.bottom));
-        for (((x, y), index), place) in ends.into_iter().zip(places) {
-            let colour = colour(index);
-            let marker = self.right + LEAD - 2 * GAP;
-            // What ends long before the others, or was moved far, is known by colour and
-            // marker: what would lead to it crosses everything.
-            if self.right - x < LEAD && (place - y).abs() <= 3 * ROW {
-                canvas.line(vec![(x, y), (marker, place)], colour, 1)?;
+    fn bands(&self, canvas: &mut Canvas) {
+        let mut from = self.left;
+        for (index, band) in self.lines.across.bands.iter().enumerate() {
+            let Some(to) = self.across.at(band.end) else {
+                continue;
+            };
+            if index % 2 == 0 {
+                canvas.shade((from, self.top - BANDS), (to, self.bottom));
             }
-            canvas.marker((marker, place), colour, index)?;
-            let name = words::fit(&self.lines.lines[index].name, LABEL.size, MOST_NAME);
+            let middle = f64::midpoint(from, to);
+            let room = to - from - GAP;
+            let name = canvas::fit(&band.name, SMALL, room);
             canvas.text(
                 &name,
-                (self.right + LEAD - GAP, place),
-                Anchor::Start,
-                LABEL,
-            )?;
+                (middle, self.top - BANDS / 2.0),
+                Anchor::Middle,
+                SMALL,
+            );
+            let about = canvas::fit(&band.about, SMALL, room);
+            canvas.text(&about, (middle, self.bottom + 14.0), Anchor::Middle, SMALL);
+            from = to;
         }
-        Ok(())
+    }
+
+    fn pieces(&self, points: &[(f64, f64)]) -> Vec<Vec<(At, (f64, f64))>> {
+        let place = |(x, y): (f64, f64)| Some((self.across.at(x)?, self.up.at(y)?));
+        let mut pieces = Vec::new();
+        // As many points of each piece as it has of all.
+        let share = |piece: usize| MOST_POINTS * piece / points.len().max(1);
+        for piece in points.split(|(x, y)| place((*x, *y)).is_none()) {
+            let kept = thinned(piece, share(piece.len()).max(4));
+            let placed = kept.into_iter().filter_map(|at| Some((place(at)?, at)));
+            pieces.push(placed.collect::<Vec<_>>());
+        }
+        pieces.retain(|piece| !piece.is_empty());
+        pieces
+    }
+
+    /// All lines, each with its name beside its end, moved apart where lines end
+    /// together. Of whom nothing has a place there is none.
+    fn lines(&self, canvas: &mut Canvas) {
+        let placed = self.lines.lines.iter().filter_map(|line| {
+            let pieces = self.pieces(&line.points);
+            let (end, _) = *pieces.last()?.last()?;
+            let beside = self.pieces(&line.beside);
+            Some(Placed {
+                line,
+                pieces,
+                beside,
+                end,
+            })
+        });
+        let mut placed: Vec<Placed<'_>> = placed.collect();
+        placed.sort_by(|a, b| {
+            a.end
+                .1
+                .total_cmp(&b.end.1)
+                .then(a.end.0.total_cmp(&b.end.0))
+        });
+        let wanted: Vec<f64> = placed.iter().map(|line| line.end.1).collect();
+        let rows = apart(&wanted, (self.top, self.bottom));
+        for (placed, row) in placed.iter().zip(rows) {
+            let tip = self.tip(placed.line);
+            canvas.of(&placed.line.name, placed.line.look, &tip, |canvas| {
+                self.line(canvas, placed);
+                self.name(canvas, placed, row);
+            });
+        }
+    }
+
+    fn line(&self, canvas: &mut Canvas, placed: &Placed<'_>) {
+        let look = placed.line.look;
+        let drawn =
+            |piece: &[(At, (f64, f64))]| piece.iter().map(|(at, _)| *at).collect::<Vec<_>>();
+        for piece in &placed.beside {
+            canvas.line(&drawn(piece), Stroke::Thin);
+        }
+        for piece in &placed.pieces {
+            canvas.line(&drawn(piece), Stroke::Figures(look.dashes()));
+        }
+        let points: Vec<&(At, (f64, f64))> = placed.pieces.iter().flatten().collect();
+        if points.len() > MOST_MARKERS {
+            return canvas.marker(placed.end, look, "");
+        }
+        for (at, (x, y)) in points {
+            let (x, y) = (self.lines.across.exactly(*x), self.lines.up.exactly(*y));
+            let name = words::printable(&placed.line.name);
+            canvas.marker(*at, look, &format!("{name}: {y} at {x}"));
+        }
+    }
+
+    fn name(&self, canvas: &mut Canvas, placed: &Placed<'_>, row: f64) {
+        let ((x, y), look) = (placed.end, placed.line.look);
+        let marker = self.right + LEAD - 2.0 * GAP;
+        // What ends long before the others, or was moved far, is known by colour and
+        // marker: what would lead to it crosses everything.
+        if self.right - x < LEAD && (row - y).abs() <= 3.0 * ROW {
+            canvas.line(&[(x, y), (marker, row)], Stroke::Thin);
+        }
+        canvas.marker((marker, row), look, "");
+        let name = canvas::fit(&placed.line.name, LABEL, MOST_NAME);
+        let at = (self.right + LEAD - GAP, row);
+        canvas.text(&name, at, Anchor::Start, LABEL);
+    }
+
+    fn tip(&self, line: &Line) -> String {
+        let name = words::printable(&line.name);
+        if let Some(tip) = &line.tip {
+            return format!("{name}: {tip}");
+        }
+        let heights = || {
+            line.points
+                .iter()
+                .map(|point| point.1)
+                .filter(|y| y.is_finite())
+        };
+        match (heights().reduce(f64::min), heights().reduce(f64::max)) {
+            (Some(low), Some(high)) => {
+                let (low, high) = (self.lines.up.exactly(low), self.lines.up.exactly(high));
+                format!("{name}: {low} to {high}")
+            }
+            _ => name,
+        }
     }
 }
 
-fn colour(index: usize) -> plotters::style::RGBColor {
-    palette::SERIES[index % palette::SERIES.len()]
+/// A plot between two corners: figures along both axes, and what they are.
+pub fn frame(canvas: &mut Canvas, (across, up): (&Scale, &Scale), from: At, to: At) {
+    let ((left, top), (right, bottom)) = (from, to);
+    let (heights, places) = (up.ticks(SMALL), across.ticks(SMALL));
+    let guides = heights.iter();
+    let guides: Vec<[At; 2]> = guides
+        .map(|tick| [(left, tick.at), (right, tick.at)])
+        .collect();
+    let guides: Vec<&[At]> = guides.iter().map(|line| &line[..]).collect();
+    canvas.lines(&guides, Stroke::Grid);
+    let base = [(left, bottom), (right, bottom)];
+    let marks = places.iter();
+    let marks = marks.map(|tick| [(tick.at, bottom), (tick.at, bottom + 4.0)]);
+    let marks: Vec<[At; 2]> = std::iter::once(base).chain(marks).collect();
+    let marks: Vec<&[At]> = marks.iter().map(|line| &line[..]).collect();
+    canvas.lines(&marks, Stroke::Rule);
+    canvas.soft(|canvas| {
+        for tick in &heights {
+            canvas.text(&tick.text, (left - GAP, tick.at), Anchor::End, SMALL);
+        }
+        for tick in &places {
+            let at = (tick.at, bottom + 14.0);
+            canvas.text(&tick.text, at, Anchor::Middle, SMALL);
+        }
+        let title = canvas::fit(&across.title, SMALL, right - left);
+        let middle = f64::midpoint(left, right);
+        canvas.text(&title, (middle, bottom + 34.0), Anchor::Middle, SMALL);
+        let title = canvas::fit(&up.title, SMALL, bottom - top);
+        let half = f64::from(SMALL.size) / 2.0;
+        canvas.upright(&title, (MARGIN + half, f64::midpoint(top, bottom)), SMALL);
+    });
 }
 
 /// Heights, sorted, moved until each is a row from the next, within the bounds as
 /// far as there is room.
-fn apart(wanted: &[i32], (top, bottom): (i32, i32)) -> Vec<i32> {
+fn apart(wanted: &[f64], (top, bottom): (f64, f64)) -> Vec<f64> {
     let mut places = wanted.to_vec();
-    let mut least = top + ROW / 2;
+    let mut least = top + ROW / 2.0;
     for place in &mut places {
-        *place = (*place).max(least);
+        *place = place.max(least);
         least = *place + ROW;
     }
-    let mut most = bottom - ROW / 2;
+    let mut most = bottom - ROW / 2.0;
     for place in places.iter_mut().rev() {
-        *place = (*place).min(most);
+        *place = place.min(most);
         most = *place - ROW;
     }
     places
 }
 
 /// Of many points the lowest and the highest of each stretch, so that no peak is lost.
-fn thinned(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
-    if points.len() <= MOST_POINTS {
+fn thinned(points: &[(f64, f64)], most: usize) -> Vec<(f64, f64)> {
+    if points.len() <= most {
         return points.to_vec();
     }
-    let stretch = points.len().div_ceil(MOST_POINTS / 2);
-    let mut kept = Vec::with_capacity(MOST_POINTS);
+    let stretch = points.len().div_ceil(most / 2);
+    let mut kept = Vec::with_capacity(most);
     for stretch in points.chunks(stretch) {
         let by_height = |a: &&(f64, f64), b: &&(f64, f64)| a.1.total_cmp(&b.1);
         let lowest = stretch.iter().min_by(by_height);
@@ -213,23 +323,23 @@ mod tests {
 
     #[test]
     fn names_of_lines_that_end_together_are_moved_apart_and_stay_within() {
-        let places = apart(&[100, 100, 101, 299, 300], (0, 300));
+        let places = apart(&[100.0, 100.0, 101.0, 299.0, 300.0], (0.0, 300.0));
         assert!(
             places.windows(2).all(|pair| pair[1] - pair[0] >= ROW),
             "{places:?}"
         );
         assert!(
-            places.iter().all(|place| (0..=300).contains(place)),
+            places.iter().all(|place| (0.0..=300.0).contains(place)),
             "{places:?}"
         );
-        assert_eq!(apart(&[50, 200], (0, 300)), [50, 200]);
+        assert_eq!(apart(&[50.0, 200.0], (0.0, 300.0)), [50.0, 200.0]);
     }
 
     #[test]
     fn thinning_keeps_the_peak_and_the_ends_of_time() {
         let mut points: Vec<(f64, f64)> = (0..10_000).map(|x| (f64::from(x), 1.0)).collect();
         points[7777].1 = 9.0;
-        let kept = thinned(&points);
+        let kept = thinned(&points, MOST_POINTS);
         assert!(kept.len() <= MOST_POINTS + 1, "{}", kept.len());
         assert!(kept.contains(&(7777.0, 9.0)));
         assert_eq!(kept.last(), points.last());

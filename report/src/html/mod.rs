@@ -33,7 +33,7 @@ const SCRIPT: &str = include_str!("../../templates/report.js");
 /// # Errors
 /// If a picture is refused.
 pub fn document(document: &Document, names: &Names<'_>) -> Result<String, ReportError> {
-    let page = view::Page::of(document, names)?;
+    let page = view::Page::of(document, names);
     let html = page.render();
     // The template writes to memory and fails nowhere else.
     html.map_err(|cause| ReportError::Page {

@@ -1,14 +1,15 @@
 //! What the template shows, piece by piece, as texts that are not escaped yet.
 
 use super::{SCRIPT, STYLE, policy};
-use crate::chart::{Chart, printable};
+use crate::chart::{Chart, palette, printable};
 use crate::document::{self, Block, Document, Log, Part, PartKind};
 use crate::files::Names;
 use crate::row::{Cell, Place};
 use crate::table::Grid;
 use crate::verification::Item;
-use crate::{ReportError, answer, text, units};
+use crate::{answer, text, units};
 use askama::Template;
+use std::collections::HashMap;
 use wsbench_schema::Suite;
 
 /// All of it.
@@ -19,7 +20,7 @@ pub struct Page {
     heading: &'static str,
     lead: String,
     policy: String,
-    style: &'static str,
+    style: String,
     script: &'static str,
     warnings: Vec<String>,
     chapters: Vec<Chapter>,
@@ -101,13 +102,46 @@ struct Shown {
 struct Picture {
     id: String,
     title: String,
-    svg: String,
+    /// None of one that is but linked: see [`inlined`].
+    svg: Option<String>,
     link: String,
 }
 
 struct Link {
     href: String,
     text: String,
+}
+
+/// The pictures that stand in the page, by the names of their files.
+type Inlined = HashMap<String, String>;
+
+/// Bytes of pictures in a page at most: whole pages of 40 subjects under ten loads are
+/// to be sent to others.
+const MOST_PICTURES: usize = 600_000;
+
+/// As many as there is room for: the first of every load, then the second, and so on. The
+/// others are linked.
+fn inlined(document: &Document) -> Inlined {
+    let mut charts: Vec<(usize, &Chart)> = Vec::new();
+    for part in &document.parts {
+        let of_part = part.blocks.iter().filter_map(|block| match block {
+            Block::Chart(chart) => Some(chart),
+            _ => None,
+        });
+        charts.extend(of_part.enumerate());
+    }
+    charts.sort_by_key(|(place, _)| *place);
+    let mut room = MOST_PICTURES;
+    let mut inlined = HashMap::new();
+    for (_, chart) in charts {
+        let svg = chart.svg_without_style();
+        let Some(left) = room.checked_sub(svg.len()) else {
+            break;
+        };
+        room = left;
+        inlined.insert(chart.file.clone(), svg);
+    }
+    inlined
 }
 
 /// Written with every report, beside this file.
@@ -120,8 +154,9 @@ const FILES: [(&str, &str, &str); 4] = [
 
 impl Page {
     /// The document in the order in which a page is read.
-    pub fn of(document: &Document, names: &Names<'_>) -> Result<Self, ReportError> {
+    pub fn of(document: &Document, names: &Names<'_>) -> Self {
         let mut chapters = Vec::new();
+        let inlined = inlined(document);
         let mut parts = document.parts.iter().peekable();
         // What comes before the first part that is about no figures.
         let is_of_figures = |part: &&Part| {
@@ -131,11 +166,11 @@ impl Page {
             )
         };
         while let Some(part) = parts.next_if(is_of_figures) {
-            chapters.push(chapter(document, part, names)?);
+            chapters.push(chapter(document, part, names, &inlined));
         }
         chapters.push(environment(document));
         for part in parts {
-            chapters.push(chapter(document, part, names)?);
+            chapters.push(chapter(document, part, names, &inlined));
         }
         if !document
             .parts
@@ -151,16 +186,16 @@ impl Page {
             });
         }
         let heading = heading(document.suite);
-        Ok(Self {
+        Self {
             title: format!("{heading}: run {}", text::one_line(&document.run)),
             heading,
             lead: lead(document),
             policy: policy(),
-            style: STYLE,
+            style: format!("{STYLE}{}\n", palette::STYLE),
             script: SCRIPT,
             warnings: lines(&document.warnings),
             chapters,
-        })
+        }
     }
 }
 
@@ -237,7 +272,7 @@ fn short(part: &Part) -> String {
     }
 }
 
-fn chapter(document: &Document, part: &Part, names: &Names<'_>) -> Result<Chapter, ReportError> {
+fn chapter(document: &Document, part: &Part, names: &Names<'_>, inlined: &Inlined) -> Chapter {
     let mut pieces = Vec::new();
     let mut charts = Vec::new();
     let mut links = match part.kind {
@@ -289,24 +324,27 @@ fn chapter(document: &Document, part: &Part, names: &Names<'_>) -> Result<Chapte
         pieces.push(Piece::Links(links));
     }
     if !charts.is_empty() {
-        let charts: Result<Vec<_>, _> = charts.iter().map(|chart| picture(chart, names)).collect();
+        let charts = charts
+            .iter()
+            .map(|chart| picture(chart, names, inlined))
+            .collect();
         // Pictures first: they are what is looked at.
         let after = pieces
             .iter()
             .take_while(|piece| matches!(piece, Piece::About(_) | Piece::Answers(_)));
-        pieces.insert(after.count(), Piece::Pictures(charts?));
+        pieces.insert(after.count(), Piece::Pictures(charts));
     }
     let title = match &part.kind {
         PartKind::Load { short, .. } => short.clone(),
         _ => part.title.clone(),
     };
-    Ok(Chapter {
+    Chapter {
         id: part.id.clone(),
         short: text::one_line(&short(part)),
         title: text::one_line(&title),
         load_hash: part.load_hash().map(str::to_owned),
         pieces,
-    })
+    }
 }
 
 /// The picture that shows what a load is about.
@@ -371,17 +409,13 @@ fn logged(log: &Log) -> [Piece; 2] {
     [Piece::Heading(heading), Piece::Code(lines.join("\n"))]
 }
 
-fn picture(chart: &Chart, names: &Names<'_>) -> Result<Picture, ReportError> {
-    let svg = chart.svg().map_err(|cause| ReportError::Chart {
-        file: chart.file.clone(),
-        cause,
-    })?;
-    Ok(Picture {
+fn picture(chart: &Chart, names: &Names<'_>, inlined: &Inlined) -> Picture {
+    Picture {
         id: format!("chart-{}", chart.file),
         title: text::one_line(&chart.title),
-        svg,
+        svg: inlined.get(&chart.file).cloned(),
         link: names.link(chart),
-    })
+    }
 }
 
 fn table(part: &Part, grid: &Grid) -> Table {
