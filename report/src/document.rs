@@ -13,7 +13,7 @@ use crate::table::{Grid, Table};
 use crate::tcp::{self, least};
 use crate::units::counted;
 use crate::verification::{self, Item};
-use crate::{Report, answer, differences, notes, pictures, scaling, tables};
+use crate::{Report, answer, differences, notes, pictures, rank, scaling, tables};
 use std::collections::HashMap;
 use std::path::PathBuf;
 use wsbench_schema::{Phase, Suite};
@@ -338,7 +338,8 @@ fn answered(report: &Report) -> Option<Part> {
 
 fn overview(report: &Report, looks: &pictures::Looks) -> Vec<Part> {
     let grids = tcp::overview(&report.sections);
-    let mut parts: Vec<Part> = grids.into_iter().map(alone).collect();
+    let summary = rank::summary(&report.sections).filter(|_| report.suite().is_websocket());
+    let mut parts: Vec<Part> = grids.into_iter().chain(summary).map(alone).collect();
     let charts = pictures::across(&report.sections, looks);
     if !charts.is_empty() {
         let blocks = charts.into_iter().map(Block::Chart).collect();

@@ -22,6 +22,7 @@ pub mod notes;
 mod parallel;
 pub mod pictures;
 pub mod quantity;
+pub mod rank;
 pub mod row;
 pub mod scaling;
 pub mod section;

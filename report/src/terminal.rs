@@ -6,7 +6,7 @@ use crate::machine::describe;
 use crate::row::Cell;
 use crate::table::{Grid, Table};
 use crate::tcp::{self, least};
-use crate::{differences, notes, scaling, text, verification};
+use crate::{differences, notes, rank, scaling, text, verification};
 use comfy_table::{CellAlignment, ContentArrangement, LineStyle, TableStyle};
 use std::io::IsTerminal as _;
 
@@ -60,6 +60,7 @@ pub fn document(report: &Report, tables: &[Table], width: Option<u16>) -> String
     }
     let mut compared = scaling::grids(&report.sections);
     compared.extend(tcp::overview(&report.sections));
+    compared.extend(rank::summary(&report.sections).filter(|_| report.suite().is_websocket()));
     lines.extend(compared.iter().map(|found| grid(found, width)));
     lines.extend(verification(report, width));
     lines.push(String::new());

@@ -12,6 +12,7 @@ pub mod list;
 pub mod new;
 pub mod origin;
 pub mod publish;
+pub mod rank;
 pub mod report;
 pub mod run;
 pub mod selftest;
