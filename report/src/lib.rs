@@ -12,6 +12,7 @@ pub mod csv;
 pub mod differences;
 pub mod document;
 pub mod files;
+pub mod history;
 pub mod html;
 pub mod json;
 pub mod latency;

@@ -6,6 +6,7 @@ pub mod client;
 pub mod client_process;
 pub mod cmp;
 pub mod doctor;
+pub mod history;
 pub mod keeper;
 pub mod kill;
 pub mod list;
