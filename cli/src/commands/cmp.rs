@@ -46,10 +46,18 @@ fn percent(text: &str) -> Result<f64, String> {
     }
 }
 
-pub fn run(args: Args) -> anyhow::Result<ExitCode> {
-    Ok(match compare(&args) {
+pub fn run(
+    Args {
+        old,
+        new,
+        threshold,
+        common,
+        markdown,
+    }: Args,
+) -> anyhow::Result<ExitCode> {
+    Ok(match compare([&old, &new], threshold, common) {
         Ok((old, new, found)) => {
-            table::print(&told(&args, &old, &new, &found))?;
+            table::print(&told([&old, &new], threshold, markdown, &found))?;
             match (found.worse.is_empty(), found.blind) {
                 (false, _) => ExitCode::FAILURE,
                 (true, Some(_)) => ExitCode::from(INCOMPARABLE),
@@ -63,9 +71,14 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     })
 }
 
-fn compare(args: &Args) -> anyhow::Result<(String, String, Comparison)> {
+/// With the names that the two have.
+fn compare(
+    wanted: [&str; 2],
+    threshold_percent: f64,
+    only_common: bool,
+) -> anyhow::Result<(String, String, Comparison)> {
     let root = Root::find()?;
-    let [old, new] = [&args.old, &args.new].map(|name| read(&root, name));
+    let [old, new] = wanted.map(|name| read(&root, name));
     let (old, new) = (old?, new?);
     for saved in [&old, &new] {
         for problem in &saved.problems {
@@ -82,10 +95,10 @@ fn compare(args: &Args) -> anyhow::Result<(String, String, Comparison)> {
     let found = cmp::compare(
         side(&first, &old),
         side(&second, &new),
-        args.threshold,
-        args.common,
+        threshold_percent,
+        only_common,
     )
-    .with_context(|| format!("{} and {} cannot be compared", args.old, args.new))?;
+    .with_context(|| format!("{} and {} cannot be compared", wanted[0], wanted[1]))?;
     Ok((first, second, found))
 }
 
@@ -133,9 +146,14 @@ fn read(root: &Root, name: &str) -> anyhow::Result<Saved> {
     })
 }
 
-fn told(args: &Args, old: &str, new: &str, found: &Comparison) -> String {
+fn told(
+    [old, new]: [&str; 2],
+    threshold_percent: f64,
+    is_markdown: bool,
+    found: &Comparison,
+) -> String {
     let mut text = Vec::new();
-    match args.markdown {
+    match is_markdown {
         true => {
             text.push(format!("## {old} against {new}\n"));
             text.extend(found.warnings.iter().map(|line| format!("> **{line}**\n")));
@@ -160,7 +178,7 @@ fn told(args: &Args, old: &str, new: &str, found: &Comparison) -> String {
         (true, None) => "nothing got significantly worse".to_owned(),
         (false, _) => format!("worse: {}", found.worse.join("; ")),
     };
-    text.push(format!("\n{worse} (threshold {}%)", args.threshold));
+    text.push(format!("\n{worse} (threshold {threshold_percent}%)"));
     text.join("\n")
 }
 

@@ -60,10 +60,9 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     for quantity in wishes {
         for course in history::of(&records, quantity) {
             text.push(format!(
-                "\n{}  {}\n{}{}",
+                "\n{}  {}{}",
                 course.title,
                 sparkline(&course.medians),
-                args.name,
                 terminal::table(&course.grid, terminal_width()).trim_end_matches('\n')
             ));
         }

@@ -32,14 +32,14 @@ pub fn by(text: &str) -> Result<Quantity, String> {
     })
 }
 
-pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+pub fn run(Args { run, by }: Args) -> anyhow::Result<ExitCode> {
     let root = Root::find()?;
-    let saved = Saved::read(&find(&root.results(), args.run.as_deref())?)?;
+    let saved = Saved::read(&find(&root.results(), run.as_deref())?)?;
     for problem in &saved.problems {
         note(format_args!("warning: {problem}"));
     }
     // Without a wish whatever of the two was measured.
-    let wishes = match args.by {
+    let wishes = match by {
         Some(quantity) => vec![quantity],
         None => ["cpu", "cpu-gib"]
             .into_iter()
