@@ -19,6 +19,7 @@ mod lines;
 mod machine;
 mod observe;
 mod orphans;
+mod patch;
 mod ports;
 mod process;
 mod profile;

@@ -321,7 +321,7 @@ fn standings(
 
 /// The best first; with the values of each round. Who has none is left out, and so is
 /// the client beside the origin, of whom nothing is asked.
-fn ranked(subjects: &[Subject], measure: Measure) -> Vec<(&Subject, Vec<f64>)> {
+pub(crate) fn ranked(subjects: &[Subject], measure: Measure) -> Vec<(&Subject, Vec<f64>)> {
     let values = |subject: &Subject| -> Vec<f64> {
         let trials = subject.completed.iter();
         let values = trials.filter_map(|trial| (measure.stat)(trial, measure.phase));

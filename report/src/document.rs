@@ -13,7 +13,7 @@ use crate::table::{Grid, Table};
 use crate::tcp::{self, least};
 use crate::units::counted;
 use crate::verification::{self, Item};
-use crate::{Report, answer, differences, notes, pictures, rank, scaling, tables};
+use crate::{Report, answer, differences, notes, patched, pictures, rank, scaling, tables};
 use std::collections::HashMap;
 use std::path::PathBuf;
 use wsbench_schema::{Phase, Suite};
@@ -377,7 +377,8 @@ fn load(section: &Section, tables: &[Table], looks: &pictures::Looks) -> Part {
             },
         });
     }
-    let more = least::grid(section).into_iter();
+    let more = patched::grid(section).into_iter();
+    let more = more.chain(least::grid(section));
     let more = more.chain(differences::grid(section));
     blocks.extend(more.map(Block::Grid));
     let charts = pictures::of_section(section, looks).into_iter();

@@ -21,6 +21,7 @@ pub mod markdown;
 pub mod marks;
 pub mod notes;
 mod parallel;
+mod patched;
 pub mod pictures;
 pub mod quantity;
 pub mod rank;

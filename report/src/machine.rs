@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use wsbench_schema::{
     BulkLoad, CpuMap, EchoLoad, Load, MessageKind, Outcome, RateLoad, ReleaseLoad, RunPlan,
-    Transport, TrialRecord, mark,
+    Transport, TrialRecord, mark, setting,
 };
 
 /// Facts, and warnings that come before them.
@@ -209,8 +209,9 @@ fn settings(plan: &RunPlan, trials: &[&TrialRecord]) -> String {
     let stands_above = |name: &str| {
         // The hash of a program is for resuming and for checking, not for reading; a
         // role is one subject's, and stands in its row.
-        let hidden = ["version.", "machine.", "binary."];
-        matches!(name, "binary" | "role" | "command")
+        // A patch stands in its subject's version.
+        let hidden = ["version.", "machine.", "binary.", setting::PATCHED];
+        matches!(name, "binary" | "role" | "command" | setting::PATCH_OF)
             || hidden.iter().any(|prefix| name.starts_with(prefix))
     };
     let all = plan.settings.iter().chain(all);

@@ -6,7 +6,7 @@ use crate::machine::describe;
 use crate::row::Cell;
 use crate::table::{Grid, Table};
 use crate::tcp::{self, least};
-use crate::{differences, notes, rank, scaling, text, verification};
+use crate::{differences, notes, patched, rank, scaling, text, verification};
 use comfy_table::{CellAlignment, ContentArrangement, LineStyle, TableStyle};
 use std::io::IsTerminal as _;
 
@@ -54,7 +54,8 @@ pub fn document(report: &Report, tables: &[Table], width: Option<u16>) -> String
                 lines.push(grid(&table.fill(section), width));
             }
         }
-        let more = least::grid(section).into_iter();
+        let more = patched::grid(section).into_iter();
+        let more = more.chain(least::grid(section));
         let more = more.chain(differences::grid(section));
         lines.extend(more.map(|found| grid(&found, width)));
     }

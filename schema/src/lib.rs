@@ -19,6 +19,7 @@ pub mod metric;
 pub mod observe;
 pub mod random;
 pub mod record;
+pub mod setting;
 pub mod share;
 pub mod split;
 pub mod suite;

@@ -1,6 +1,7 @@
 //! `wsbench build`.
 
 use crate::compile::{self, Event};
+use crate::patch::{self, PatchArgs};
 use crate::progress::note;
 use crate::root::Root;
 use crate::run::interrupt::{self, EXIT_CODE, Interrupt};
@@ -24,6 +25,8 @@ pub struct Args {
     /// Variants of the servers' folders: only those that are named, or all
     #[arg(long, value_enum, value_name = "WHICH", default_value_t)]
     variants: Variants,
+    #[command(flatten)]
+    patches: PatchArgs,
 }
 
 /// What became of one subject.
@@ -52,7 +55,12 @@ impl Row {
     }
 }
 
-pub fn run(Args { names, variants }: Args) -> anyhow::Result<ExitCode> {
+pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let Args {
+        names,
+        variants,
+        patches,
+    } = args;
     let root = Root::find()?;
     lock::refuse_while_measuring(&root.output("run"))?;
     let catalog = Catalog::discover(&root)?;
@@ -64,6 +72,9 @@ pub fn run(Args { names, variants }: Args) -> anyhow::Result<ExitCode> {
         }
     }
     let interrupt = Interrupt::install()?;
+    let subjects = subjects.into_iter().cloned().collect();
+    let subjects = patch::beside(&root, subjects, &patches.patch)?;
+    let subjects: Vec<&Subject> = subjects.iter().collect();
     let rows = build_all(&root, &subjects, by_name);
     let cells = rows.iter().map(Row::cells).collect();
     table::print(&table::render(["Framework", "Result", "Time"], cells))?;

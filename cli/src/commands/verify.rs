@@ -1,6 +1,7 @@
 //! `wsbench verify`.
 
 use crate::compile;
+use crate::patch::{self, PatchArgs};
 use crate::ports;
 use crate::progress::note;
 use crate::root::Root;
@@ -32,6 +33,8 @@ pub struct Args {
     /// Variants of the servers' folders: only those that are named, or all
     #[arg(long, value_enum, value_name = "WHICH", default_value_t)]
     variants: Variants,
+    #[command(flatten)]
+    patches: PatchArgs,
     /// Print JSON instead of a table
     #[arg(long)]
     json: bool,
@@ -133,6 +136,7 @@ pub fn run(
     Args {
         names,
         variants,
+        patches,
         json,
     }: Args,
 ) -> anyhow::Result<ExitCode> {
@@ -145,9 +149,10 @@ pub fn run(
             note(format_args!("{}: left out: {}", broken.name, broken.reason));
         }
     }
+    let subjects = subjects.into_iter().cloned().collect();
     let mut rows = Vec::new();
-    for subject in subjects {
-        let row = Row::new(&root, subject, examine(&root, subject));
+    for subject in patch::beside(&root, subjects, &patches.patch)? {
+        let row = Row::new(&root, &subject, examine(&root, &subject));
         if !json {
             note(row.progress());
         }

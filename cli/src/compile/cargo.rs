@@ -87,6 +87,32 @@ pub fn build_example(root: &Root, name: &str, log: &Path) -> anyhow::Result<Path
         .with_context(|| format!("cargo cannot build the example `{name}`{}", tail(log)))
 }
 
+/// `cargo update` of a manifest with these arguments, what it says into `log`.
+///
+/// # Errors
+/// If it cannot be run, or fails: the last lines of the log, and where it is.
+pub fn update(
+    root: &Root,
+    manifest: &Path,
+    args: &[&str],
+    is_offline: bool,
+    log: &Path,
+) -> anyhow::Result<()> {
+    let file = create_log(log)?;
+    let mut command = cargo(root);
+    command.args(["update", "--color=never", "--manifest-path"]);
+    command.arg(manifest).args(args);
+    if is_offline {
+        command.arg("--offline");
+    }
+    command.stdout(file.try_clone()?).stderr(file);
+    let (status, ()) = command::run(&mut command, |_| ())?;
+    if !status.success() {
+        bail!("cargo cannot write Cargo.lock{}", tail(log));
+    }
+    Ok(())
+}
+
 fn manifest(subject: &Subject) -> PathBuf {
     subject.folder.join("Cargo.toml")
 }

@@ -4,6 +4,8 @@
 mod cargo;
 mod command;
 
+pub use cargo::update;
+
 use crate::lines::lines;
 use crate::progress::note;
 use crate::root::Root;

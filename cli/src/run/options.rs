@@ -2,6 +2,7 @@
 //! the run's plan and in each record.
 
 use crate::args::units::boolean;
+use crate::patch::{Patch, PatchArgs};
 use crate::profile::Profile;
 use crate::run::processes::{Count, Processes};
 use crate::subject::Subject;
@@ -9,7 +10,7 @@ use anyhow::{Context as _, bail};
 use std::collections::BTreeMap;
 use std::str::FromStr;
 use std::time::Duration;
-use wsbench_schema::RunPlan;
+use wsbench_schema::{RunPlan, setting as names};
 
 /// The flags, absent where the user said nothing.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -57,6 +58,8 @@ pub struct OptionArgs {
     /// See `--rounds auto`.
     #[arg(skip)]
     pub noisy_again: bool,
+    #[command(flatten)]
+    pub patches: PatchArgs,
     /// Measure servers that fail verification too; their rows are marked
     #[arg(long, help_heading = "Server")]
     pub unverified: bool,
@@ -89,6 +92,8 @@ pub struct Options {
     pub syscalls: bool,
     /// Whether trials that others disturbed are measured again.
     pub noisy_again: bool,
+    /// Crates that subjects take from elsewhere.
+    pub patches: Vec<Patch>,
     /// Whether servers that fail verification are measured.
     pub unverified: bool,
     /// Between readings of the series.
@@ -110,6 +115,7 @@ impl Options {
             buffer_bytes: None,
             syscalls: false,
             noisy_again: false,
+            patches: Vec::new(),
             unverified: false,
             sample_interval,
         }
@@ -143,6 +149,10 @@ impl OptionArgs {
             buffer_bytes: self.buffer.or(base.buffer_bytes),
             syscalls: self.syscalls.unwrap_or(base.syscalls),
             noisy_again: self.noisy_again || base.noisy_again,
+            patches: match self.patches.patch.is_empty() {
+                true => base.patches,
+                false => self.patches.patch.clone(),
+            },
             unverified: self.unverified || base.unverified,
             sample_interval: base.sample_interval,
         }
@@ -200,6 +210,10 @@ impl Options {
         if self.noisy_again {
             set(NOISY_AGAIN, "true".into());
         }
+        for patch in &self.patches {
+            let name = format!("{}{}", names::PATCH, patch.crate_name);
+            set(&name, patch.place.to_string());
+        }
         set("unverified", self.unverified.to_string());
         set(
             "sample_interval_ms",
@@ -231,10 +245,23 @@ impl Options {
             buffer_bytes: some_setting(plan, BUFFER)?,
             syscalls: some_setting(plan, SYSCALLS)?.unwrap_or(false),
             noisy_again: some_setting(plan, NOISY_AGAIN)?.unwrap_or(false),
+            patches: patches(plan)?,
             unverified: setting(plan, "unverified")?,
             sample_interval: Duration::from_millis(setting(plan, "sample_interval_ms")?),
         })
     }
+}
+
+/// Those of the plan; a folder that is gone since is told.
+fn patches(plan: &RunPlan) -> anyhow::Result<Vec<Patch>> {
+    let named = plan.settings.iter().filter_map(|(name, place)| {
+        let name = name.strip_prefix(names::PATCH)?;
+        Some(format!("{name}={place}"))
+    });
+    let patches = named.map(|text| text.parse().map_err(anyhow::Error::msg));
+    patches
+        .collect::<anyhow::Result<_>>()
+        .with_context(|| format!("run {} has a patched crate", plan.run))
 }
 
 /// One that not every plan has.

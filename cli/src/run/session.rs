@@ -328,9 +328,10 @@ fn note_stale(root: &Root, setup: &Setup, todo: &[Planned]) {
     for (index, subject) in setup.subjects.iter().enumerate() {
         let is_measured = todo.iter().any(|trial| trial.subject == index);
         if is_measured && subject.state(root) == State::Stale {
-            let name = &subject.name;
             note(format_args!(
-                "{name} is older than its sources and measured as it is (run: wsbench build {name})"
+                "{} is older than its sources and measured as it is ({})",
+                subject.name,
+                subject.how_to_build()
             ));
         }
     }

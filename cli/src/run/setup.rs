@@ -3,6 +3,7 @@
 
 use crate::cpus;
 use crate::machine;
+use crate::patch;
 use crate::progress::note;
 use crate::root::Root;
 use crate::run::id::{self, Utc};
@@ -111,11 +112,16 @@ impl Setup {
         };
         let suite = match &saved {
             // It was one suite's when it began.
-            Some((plan, _)) => catalog.suite_of(&plan.subjects)?,
+            Some((plan, _)) => catalog.suite_of(&without_patched(&plan.subjects))?,
             None => request.suite,
         };
-        let selected = catalog.select_of(suite, names, variants)?;
+        let names = match &saved {
+            Some(_) => without_patched(names),
+            None => names.clone(),
+        };
+        let selected = catalog.select_of(suite, &names, variants)?;
         let subjects: Vec<Subject> = selected.into_iter().cloned().collect();
+        let subjects = patch::beside(root, subjects, &options.patches)?;
         let machine = machine::describe();
         let plan = planned(
             request,
@@ -216,6 +222,13 @@ impl Setup {
         }
         refuse(&self.plan.run, &differences)
     }
+}
+
+/// Those of a plan that are folders. Its patched subjects are made of them again, and
+/// if they cannot be, the run is another.
+fn without_patched(names: &[String]) -> Vec<String> {
+    let folders = names.iter().filter(|name| !patch::is_name(name));
+    folders.cloned().collect()
 }
 
 /// Name of the setting of a record that holds its program's hash; in a plan,

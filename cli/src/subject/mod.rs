@@ -15,6 +15,7 @@ pub use catalog::{Catalog, Variants, check_name};
 pub use lock::Lock;
 pub use state::State;
 
+use crate::patch::Patched;
 use crate::root::Root;
 use crate::strict;
 use crate::verify::Omits;
@@ -25,7 +26,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
-use wsbench_schema::{SubjectId, Suite};
+use wsbench_schema::{SubjectId, Suite, setting};
 
 /// A program asked for its version must answer in this time.
 const VERSION_WITHIN: Duration = Duration::from_secs(5);
@@ -81,6 +82,8 @@ pub struct RustBuild {
     pub default_features: bool,
     /// Arguments in front of those of the contract.
     pub args: Vec<String>,
+    /// What of it is not the registry's.
+    pub patched: Option<Patched>,
 }
 
 impl Subject {
@@ -126,13 +129,20 @@ impl Subject {
             Kind::Rust(build) => {
                 let binary = self.binary(root);
                 if !binary.is_file() {
-                    let name = &self.name;
-                    bail!("{name} is not built (run: wsbench build {name})");
+                    bail!("{} is not built ({})", self.name, self.how_to_build());
                 }
                 let args = build.args.iter().map(OsString::from);
                 Ok(std::iter::once(binary.into()).chain(args).collect())
             }
             Kind::Foreign(manifest) => manifest.command(&self.name, &self.folder),
+        }
+    }
+
+    /// What makes its program.
+    pub fn how_to_build(&self) -> String {
+        match self.patched() {
+            Some(patched) => format!("run: wsbench build {} --patch CRATE=PLACE", patched.of),
+            None => format!("run: wsbench build {}", self.name),
         }
     }
 
@@ -174,7 +184,7 @@ impl Subject {
     /// found, the reason stands in parentheses in the version's place.
     pub fn version(&self) -> String {
         match &self.kind {
-            Kind::Rust(build) => lock::version(&self.folder, build),
+            Kind::Rust(build) => self.as_patched(lock::version(&self.folder, build)),
             Kind::Foreign(manifest) => manifest.version(&self.name, &self.folder),
         }
     }
@@ -189,7 +199,22 @@ impl Subject {
         }
         let args = ["--version".to_owned()];
         program::first_line(&binary, &args, &self.folder, VERSION_WITHIN)
-            .unwrap_or_else(|_| self.version())
+            .map_or_else(|_| self.version(), |version| self.as_patched(version))
+    }
+
+    /// What of it is patched, if anything is.
+    pub fn patched(&self) -> Option<&Patched> {
+        match &self.kind {
+            Kind::Rust(build) => build.patched.as_ref(),
+            Kind::Foreign(_) => None,
+        }
+    }
+
+    fn as_patched(&self, version: String) -> String {
+        match self.patched() {
+            Some(patched) => patched.version(&version),
+            None => version,
+        }
     }
 
     /// What tells the built program of a Rust subject from any other: 16 hex
@@ -225,6 +250,13 @@ impl Subject {
         }
         if let Some(role) = &self.role {
             settings.insert("role".into(), role.clone());
+        }
+        if let Some(patched) = self.patched() {
+            settings.insert(setting::PATCH_OF.into(), patched.of.clone());
+            for found in &patched.crates {
+                let name = format!("{}{}", setting::PATCHED, found.name);
+                settings.insert(name, found.version.clone());
+            }
         }
         settings
     }

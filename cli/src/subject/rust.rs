@@ -148,6 +148,7 @@ fn subjects(name: &str, folder: &Path, text: &str) -> Result<Vec<Subject>, Strin
         features: Vec::new(),
         default_features: true,
         args: manifest.args,
+        patched: None,
     };
     let descriptors = strict::positive("descriptors", manifest.descriptors)?;
     let own = Subject {

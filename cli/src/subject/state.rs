@@ -1,6 +1,7 @@
 //! Whether a subject can be run now: built, stale, not built, or what it needs.
 
 use super::{Kind, Subject, program};
+use crate::patch;
 use crate::root::Root;
 use crate::strict;
 use std::fmt;
@@ -80,6 +81,7 @@ fn rust_sources(subject: &Subject, root: &Root) -> Option<Vec<PathBuf>> {
     let mut files = parse_dep_info(&text);
     files.push(subject.folder.join("Cargo.toml"));
     files.push(subject.folder.join("Cargo.lock"));
+    files.extend(subject.patched().into_iter().flat_map(patch::sources));
     if !files.iter().all(|file| file.exists()) {
         return None;
     }
