@@ -48,7 +48,7 @@ impl Locked {
     }
 
     /// Names of all such.
-    pub fn from_elsewhere(&self) -> Vec<String> {
+    pub fn names_elsewhere(&self) -> Vec<String> {
         let packages = self.packages.iter().filter(|p| p.source.is_some());
         packages.map(|package| package.name.clone()).collect()
     }
@@ -68,14 +68,14 @@ impl Locked {
     }
 
     /// Packages that `before` has not.
-    fn new<'a>(&'a self, before: &'a Self) -> impl Iterator<Item = &'a Package> {
+    fn beyond<'a>(&'a self, before: &'a Self) -> impl Iterator<Item = &'a Package> {
         let packages = self.packages.iter();
         packages.filter(|package| !before.packages.contains(package))
     }
 
     /// The package of that name that the patch brought; `before` is the subject's lock file.
     pub fn brought<'a>(&'a self, before: &'a Self, name: &str) -> Option<&'a Package> {
-        self.new(before).find(|package| {
+        self.beyond(before).find(|package| {
             let source = package.source.as_deref();
             package.name == name && source.is_none_or(|source| source.starts_with("git+"))
         })
@@ -92,8 +92,8 @@ impl Locked {
             }
             found
         };
-        let gone = of(before.new(self).filter(is_other).collect());
-        let come = of(self.new(before).filter(is_other).collect());
+        let gone = of(before.beyond(self).filter(is_other).collect());
+        let come = of(self.beyond(before).filter(is_other).collect());
         let names: BTreeSet<&String> = gone.keys().chain(come.keys()).collect();
         let listed = |versions: &BTreeSet<String>| {
             let versions: Vec<&str> = versions.iter().map(String::as_str).collect();

@@ -261,7 +261,7 @@ fn depends(subject: &Subject, crate_name: &str) -> bool {
 fn none_depends(subjects: &[Subject], crate_name: &str) -> String {
     let names: Vec<&str> = subjects.iter().map(|s| s.name.as_str()).collect();
     let locks = subjects.iter().filter_map(|s| Locked::read(&s.folder).ok());
-    let known: Vec<String> = locks.flat_map(|lock| lock.from_elsewhere()).collect();
+    let known: Vec<String> = locks.flat_map(|lock| lock.names_elsewhere()).collect();
     let meant = strict::suggestion(crate_name, known.iter().map(String::as_str));
     format!(
         "no Cargo.lock of {} has a crate `{crate_name}` of a registry{meant}",
