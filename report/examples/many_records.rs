@@ -8,7 +8,8 @@ use std::error::Error;
 use std::fs;
 use std::path::Path;
 use wsbench_schema::{
-    Load, RunPlan, SCHEMA_VERSION, Series, TrialRecord, encode_histogram, latency_histogram,
+    Load, RunPlan, SCHEMA_VERSION, Series, SplitMix64, TrialRecord, encode_histogram,
+    latency_histogram,
 };
 
 /// Samples of each histogram, over three powers of ten as latencies are.
@@ -32,10 +33,18 @@ fn varied(trial: &TrialRecord, load: &Load, subject: usize, round: u32) -> Trial
     trial.load_hash = load.hash();
     trial.subject.name = format!("subject_{subject:02}");
     trial.round = round;
+    let own = [
+        u64::from(load.connections),
+        subject as u64,
+        u64::from(round),
+    ];
+    let seed = own.iter().fold(1, |seed, part| seed * 1009 + part);
+    let mut random = SplitMix64::new(seed);
     let pace = 60 + 3 * subject as u64 + u64::from(round) % 3 + u64::from(load.connections) % 7;
     for (name, value) in &mut trial.metrics {
         if name.ends_with("cpu_ns") || name.ends_with("elapsed_ns") {
-            *value = *value / 100 * pace;
+            // No two alike, as nothing that is measured is.
+            *value = *value / 100 * pace + random.below(*value / 20 + 1);
         }
     }
     for text in trial.histograms.values_mut() {
