@@ -1,12 +1,13 @@
 //! One subject over all results that were kept: what became of a figure from run to run,
 //! under the same load on the same machine.
 
+use crate::chart::{Axis, Chart, Figure, Line, Lines, Look};
 use crate::compare::{self, Direction, Question, Verdict};
 use crate::machine::describe;
 use crate::quantity::Quantity;
 use crate::row::Cell;
 use crate::stats::median;
-use crate::table::{Grid, Line};
+use crate::table::{self, Grid};
 use crate::units::{Unit, date};
 use std::collections::BTreeMap;
 use wsbench_schema::{Outcome, TrialRecord, mark};
@@ -164,7 +165,7 @@ fn grid(points: &[Point<'_>], quantity: Quantity, load_hash: &str) -> Grid {
             }),
             Cell::Text(remarks(point)),
         ];
-        Line {
+        table::Line {
             subject: None,
             cells,
         }
@@ -218,6 +219,32 @@ fn remarks(point: &Point<'_>) -> String {
         remarks.push(format!("{} noisy", point.noisy));
     }
     remarks.join(", ")
+}
+
+/// The courses of one quantity in a picture: a line each, over the runs from the oldest on.
+#[must_use]
+pub fn chart(subject: &str, quantity: Quantity, courses: &[Course]) -> Chart {
+    let lines = courses.iter().enumerate().map(|(index, course)| Line {
+        name: course.title.clone(),
+        points: (1..)
+            .map(count)
+            .zip(&course.medians)
+            .filter_map(|(run, median)| Some((run, (*median)?)))
+            .collect(),
+        beside: Vec::new(),
+        look: Look::Subject(index),
+        tip: None,
+    });
+    Chart {
+        file: format!("history-{}", quantity.key),
+        title: format!("{subject}: {}", quantity.name),
+        about: "The median of each run that was kept, from the oldest on: a line for each load and machine.".to_owned(),
+        figure: Figure::Lines(Lines {
+            across: Axis::linear("Run", Unit::Count),
+            up: Axis::linear(quantity.name, quantity.unit),
+            lines: lines.collect(),
+        }),
+    }
 }
 
 /// Eight heights, from the least of the values to the most; a gap where there is none.
@@ -280,6 +307,8 @@ mod tests {
         assert_eq!(column(course, 2), ["axum 1", "axum 1", "axum 2 (new)"]);
         assert_eq!(column(course, 7), ["-", "~", "worse"]);
         assert_eq!(sparkline(&course.medians), "▁▁█");
+        let svg = chart("axum", Quantity::of_key("cpu").unwrap(), &courses).svg();
+        assert!(svg.contains("axum: Server CPU/msg"), "{svg}");
     }
 
     #[test]

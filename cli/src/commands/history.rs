@@ -6,7 +6,7 @@ use crate::root::Root;
 use crate::run::resume;
 use crate::strict;
 use crate::table;
-use anyhow::bail;
+use anyhow::{Context as _, bail};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -28,6 +28,9 @@ pub struct Args {
     /// throughput, peak-memory; may be repeated [default: cpu and tps, or cpu-gib and throughput]
     #[arg(long, value_name = "FIGURE", value_parser = by)]
     by: Vec<Quantity>,
+    /// Draw the first of these figures, too
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
 }
 
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
@@ -57,8 +60,13 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         false => args.by,
     };
     let mut text = Vec::new();
+    let mut picture = None;
     for quantity in wishes {
-        for course in history::of(&records, quantity) {
+        let courses = history::of(&records, quantity);
+        if !courses.is_empty() {
+            picture.get_or_insert_with(|| history::chart(&args.name, quantity, &courses));
+        }
+        for course in courses {
             text.push(format!(
                 "\n{}  {}{}",
                 course.title,
@@ -69,6 +77,11 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     }
     if text.is_empty() {
         bail!("nothing of the kind was ever measured of `{}`", args.name);
+    }
+    if let Some((picture, path)) = picture.zip(args.svg) {
+        std::fs::write(&path, picture.svg())
+            .with_context(|| format!("cannot write {}", path.display()))?;
+        text.push(format!("\nwritten: {}", path.display()));
     }
     table::print(text.join("\n").trim_start())?;
     Ok(ExitCode::SUCCESS)
