@@ -290,14 +290,28 @@ fn what_could_not_be_sent_when_it_was_due_is_shortfall_and_what_was_sent_is_wait
     );
 }
 
+/// Of a trial that others disturbed.
+const ATTEMPTS_MORE: usize = 3;
+
 /// One trial of a second: how busy both sides were, in thousandths, and whether
 /// it is marked.
 fn bound(server_burn_ns: u64, client_burn_ns: u64) -> (u64, u64, bool) {
-    let project = project();
-    let burn = format!("--burn-each-ns {server_burn_ns}");
-    add_wrong(&project, "server", &burn);
-    let load = "-c 32 -n 1000000 --echo-duration 1s --client-burn-ns";
-    let record: TrialRecord = measure(&project, "server", &format!("{load} {client_burn_ns}"));
+    let measured = || {
+        let project = project();
+        let burn = format!("--burn-each-ns {server_burn_ns}");
+        add_wrong(&project, "server", &burn);
+        let load = "-c 32 -n 1000000 --echo-duration 1s --client-burn-ns";
+        measure(&project, "server", &format!("{load} {client_burn_ns}"))
+    };
+    let mut record: TrialRecord = measured();
+    // Where others use the CPUs nobody can be the limit.
+    for _ in 0..ATTEMPTS_MORE {
+        let noise = Noise::of(&record.metrics, Phase::Echo);
+        if !noise.is_some_and(Noise::is_too_much) {
+            break;
+        }
+        record = measured();
+    }
     assert!(!record.cpus.shared, "this needs a CPU for each side");
     let server = server_busy_permille(&record.metrics, Phase::Echo).unwrap();
     let client = client_busy_permille(&record.metrics, Phase::Echo).unwrap();
