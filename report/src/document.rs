@@ -13,7 +13,7 @@ use crate::table::{Grid, Table};
 use crate::tcp::{self, least};
 use crate::units::counted;
 use crate::verification::{self, Item};
-use crate::{Report, answer, differences, notes, patched, pictures, rank, scaling, tables};
+use crate::{Report, answer, differences, notes, patched, pictures, rank, scaling, slo, tables};
 use std::collections::HashMap;
 use std::path::PathBuf;
 use wsbench_schema::{Phase, Suite};
@@ -181,6 +181,7 @@ impl Document {
         let tables = tables::of(report.suite());
         let mut parts: Vec<Part> = answered(report).into_iter().collect();
         let is_answered = !parts.is_empty();
+        parts.extend(searches(report));
         let looks = pictures::Looks::of(&report.sections);
         parts.extend(overview(report, &looks));
         let loads = report.sections.iter();
@@ -336,6 +337,12 @@ fn answered(report: &Report) -> Option<Part> {
     Some(Part::new(answer::FILE, &title, kind, blocks))
 }
 
+fn searches(report: &Report) -> Option<Part> {
+    let blocks = slo::blocks(&report.searches);
+    let is_there = !blocks.is_empty();
+    is_there.then(|| Part::new(slo::FILE, slo::TITLE, PartKind::Across, blocks))
+}
+
 fn overview(report: &Report, looks: &pictures::Looks) -> Vec<Part> {
     let grids = tcp::overview(&report.sections);
     let summary = rank::summary(&report.sections).filter(|_| report.suite().is_websocket());
@@ -443,6 +450,9 @@ fn definitions(report: &Report, tables: &[Table], is_answered: bool) -> Option<P
     };
     let answered = explained(answer::FILE, answer::TITLE, &answer::DEFINITIONS);
     let answered = is_answered.then_some(answered).into_iter();
+    let searched = explained(slo::FILE, slo::TITLE, &slo::DEFINITIONS);
+    let searched = (!report.searches.is_empty()).then_some(searched);
+    let answered = answered.chain(searched);
     let blocks =
         answered.chain(shown.map(|table| explained(table.file, table.title, table.definitions)));
     let title = "How to read it";

@@ -50,7 +50,7 @@ impl Latency {
     fn of(histogram: &Histogram<u64>) -> Self {
         let samples = histogram.len();
         let percentile = |permille: u64| {
-            let supported = supports(samples, permille);
+            let supported = Self::supports(samples, permille);
             supported.then(|| histogram.value_at_quantile(permille as f64 / 1000.0) as f64)
         };
         Self {
@@ -68,6 +68,13 @@ impl Latency {
     #[must_use]
     pub fn curve(&self) -> &[(f64, f64)] {
         &self.curve
+    }
+
+    /// A percentile needs at least one sample beyond it: 1,000 for TP99.9, 100 for
+    /// TP99, 2 for TP50.
+    #[must_use]
+    pub fn supports(samples: u64, permille: u64) -> bool {
+        u128::from(samples) * u128::from(1000 - permille) >= 1000
     }
 
     /// The latency that `permille` thousandths of the samples do not exceed;
@@ -99,12 +106,6 @@ fn curve(histogram: &Histogram<u64>) -> Vec<(f64, f64)> {
         }
     }
     curve
-}
-
-/// A percentile needs at least one sample beyond it: 1,000 for TP99.9, 100 for
-/// TP99, 2 for TP50.
-fn supports(samples: u64, permille: u64) -> bool {
-    u128::from(samples) * u128::from(1000 - permille) >= 1000
 }
 
 #[cfg(test)]

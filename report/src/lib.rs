@@ -28,6 +28,7 @@ pub mod rank;
 pub mod row;
 pub mod scaling;
 pub mod section;
+pub mod slo;
 pub mod stats;
 pub mod steady;
 pub mod summary;
@@ -59,7 +60,7 @@ use section::Section;
 use std::io;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
-use wsbench_schema::{Examination, RunPlan, Suite, TrialRecord};
+use wsbench_schema::{Examination, RunPlan, SloRecord, Suite, TrialRecord};
 
 /// A report that cannot be made or written.
 #[derive(Debug, Error)]
@@ -112,6 +113,7 @@ pub struct Report {
     run: String,
     heading: Heading,
     sections: Vec<Section>,
+    searches: Vec<SloRecord>,
     examinations: Vec<Examination>,
     commands: Vec<String>,
     logs: Vec<Log>,
@@ -133,6 +135,7 @@ impl Report {
             run: plan.run.clone(),
             heading,
             sections,
+            searches: Vec::new(),
             examinations: Vec::new(),
             commands: Vec::new(),
             logs: Vec::new(),
@@ -185,6 +188,20 @@ impl Report {
         names
     }
 
+    /// Adds the searches of a run whose trials are searches: it has no loads that subjects
+    /// were measured under.
+    #[must_use]
+    pub fn with_searches(mut self, plan: &RunPlan, searches: Vec<SloRecord>) -> Self {
+        if SloRecord::is_planned(plan) {
+            let trials = slo::as_trials(&searches);
+            let trials: Vec<&TrialRecord> = trials.iter().collect();
+            self.heading = Heading::new(plan, &trials);
+            self.sections.clear();
+        }
+        self.searches = searches;
+        self
+    }
+
     /// Adds the command lines that make the same run and the same report.
     #[must_use]
     pub fn with_commands(mut self, commands: Vec<String>) -> Self {
@@ -222,8 +239,9 @@ impl Report {
     /// What kind of servers were measured.
     #[must_use]
     pub fn suite(&self) -> Suite {
-        let first = self.sections.first();
-        first.map_or(Suite::default(), |section| section.suite)
+        let of_searches = self.searches.iter().map(|search| search.suite);
+        let mut suites = self.sections.iter().map(|s| s.suite).chain(of_searches);
+        suites.next().unwrap_or_default()
     }
 
     /// The run's identifier.

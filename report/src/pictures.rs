@@ -75,7 +75,8 @@ fn has_figures(chart: &Chart) -> bool {
 }
 
 /// The names of all pictures, without what tells the load that most end with.
-const NAMES: [&str; 18] = [
+const NAMES: [&str; 19] = [
+    crate::slo::CHART,
     "ns-per-op",
     "cpu",
     "least-cpu",

@@ -6,7 +6,7 @@ use crate::machine::describe;
 use crate::row::Cell;
 use crate::table::{Grid, Table};
 use crate::tcp::{self, least};
-use crate::{differences, notes, patched, rank, scaling, text, verification};
+use crate::{differences, notes, patched, rank, scaling, slo, text, verification};
 use comfy_table::{CellAlignment, ContentArrangement, LineStyle, TableStyle};
 use std::io::IsTerminal as _;
 
@@ -43,6 +43,7 @@ pub fn document(report: &Report, tables: &[Table], width: Option<u16>) -> String
     for (name, value) in &report.heading.facts {
         say(&format!("{name}: {value}"));
     }
+    lines.extend(slo::found(&report.searches).map(|found| grid(&found, width)));
     for section in &report.sections {
         lines.push(format!("\nLoad {}", section.load_hash));
         let about = describe(&section.load);

@@ -114,7 +114,13 @@ fn side<'a>(name: &'a str, saved: &'a Saved) -> Side<'a> {
 fn read(root: &Root, name: &str) -> anyhow::Result<Saved> {
     let path = Path::new(name);
     if !path.is_file() {
-        return Saved::read(&find(&root.results(), Some(path))?);
+        let saved = Saved::read(&find(&root.results(), Some(path))?)?;
+        if saved.records.is_empty() && !saved.searches.is_empty() {
+            bail!(
+                "{name} is a run of searches (--slo), which has no trials to compare (see: wsbench report {name})"
+            );
+        }
+        return Ok(saved);
     }
     let is_report = path.file_name().is_some_and(|name| {
         let name = name.to_string_lossy();
@@ -141,6 +147,7 @@ fn read(root: &Root, name: &str) -> anyhow::Result<Saved> {
             settings: record.settings.clone(),
         },
         records: vec![record],
+        searches: Vec::new(),
         examinations: Vec::new(),
         problems: Vec::new(),
     })

@@ -11,6 +11,7 @@ use crate::run::ramp;
 use crate::run::resume;
 use crate::run::session::{self, Around};
 use crate::run::setup::Request;
+use crate::run::slo::SloArgs;
 use crate::subject::{Catalog, Variants};
 use anyhow::bail;
 use std::process::ExitCode;
@@ -72,6 +73,8 @@ pub struct Args {
     publish: PublishArgs,
     #[command(flatten)]
     load: LoadArgs,
+    #[command(flatten)]
+    slo: SloArgs,
     #[command(flatten)]
     options: OptionArgs,
 }
@@ -144,6 +147,14 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         }
     }
     refuse_what_the_suite_has_not(&profile, &loads, &args.options)?;
+    if let Some(slo) = args.slo.over(None)? {
+        if args.rounds == Some(Rounds::Auto) {
+            bail!(
+                "--rounds auto is for trials; a search tries again by itself what was missed (give a number)"
+            );
+        }
+        loads = vec![slo.load(profile.suite, &loads)?];
+    }
     let request = Request {
         names,
         variants: args.variants,
@@ -160,6 +171,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         },
         sample_interval: args.load.sample_interval,
         seed: args.seed,
+        slo: args.slo,
         options: OptionArgs {
             noisy_again: args.rounds == Some(Rounds::Auto),
             ..args.options

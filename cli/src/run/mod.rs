@@ -23,6 +23,7 @@ pub mod room;
 pub mod saved;
 pub mod session;
 pub mod setup;
+pub mod slo;
 pub mod standalone;
 pub mod syscalls;
 #[cfg(test)]

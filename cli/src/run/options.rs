@@ -5,6 +5,7 @@ use crate::args::units::boolean;
 use crate::patch::{Patch, PatchArgs};
 use crate::profile::Profile;
 use crate::run::processes::{Count, Processes};
+use crate::run::slo::Slo;
 use crate::subject::Subject;
 use anyhow::{Context as _, bail};
 use std::collections::BTreeMap;
@@ -98,6 +99,8 @@ pub struct Options {
     pub unverified: bool,
     /// Between readings of the series.
     pub sample_interval: Duration,
+    /// What is searched for, if the trials are searches.
+    pub slo: Option<Slo>,
 }
 
 impl Options {
@@ -118,6 +121,7 @@ impl Options {
             patches: Vec::new(),
             unverified: false,
             sample_interval,
+            slo: None,
         }
     }
 }
@@ -155,6 +159,7 @@ impl OptionArgs {
             },
             unverified: self.unverified || base.unverified,
             sample_interval: base.sample_interval,
+            slo: base.slo,
         }
     }
 }
@@ -219,6 +224,9 @@ impl Options {
             "sample_interval_ms",
             self.sample_interval.as_millis().to_string(),
         );
+        for (name, value) in self.slo.iter().flat_map(Slo::settings) {
+            set(name, value);
+        }
         for (name, value) in [
             ("server_cpus", &self.server_cpus),
             ("client_cpus", &self.client_cpus),
@@ -248,6 +256,7 @@ impl Options {
             patches: patches(plan)?,
             unverified: setting(plan, "unverified")?,
             sample_interval: Duration::from_millis(setting(plan, "sample_interval_ms")?),
+            slo: Slo::of(text)?,
         })
     }
 }

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use wsbench_schema::record::PARTIAL_EXTENSION;
-use wsbench_schema::{Load, RunPlan, TrialRecord};
+use wsbench_schema::{Load, RunPlan, SloRecord, TrialRecord};
 
 /// Name of the setting of a plan that holds the command line which began the run.
 pub const COMMAND: &str = "command";
@@ -109,7 +109,10 @@ fn interrupted(runs: &[PathBuf], newest: &Path) -> anyhow::Result<PathBuf> {
 /// Whether a run's folder holds every trial of its plan. Nothing in it is changed.
 fn is_complete(folder: &Path, plan: &RunPlan) -> anyhow::Result<bool> {
     let context = || format!("cannot read {}", folder.display());
-    let mut finished = Finished::default();
+    let mut finished = Finished {
+        searches: SloRecord::load_all(folder)?.files,
+        ..Finished::default()
+    };
     for entry in fs::read_dir(folder).with_context(context)? {
         let path = entry.with_context(context)?.path();
         // One that cannot be read is to be measured again.
@@ -212,6 +215,7 @@ fn fields(load: &Load) -> BTreeMap<String, String> {
 #[derive(Debug, Default)]
 pub struct Finished {
     records: Vec<TrialRecord>,
+    searches: Vec<SloRecord>,
     names: Vec<String>,
     /// Files that could not be read and were put aside, with the reason.
     pub put_aside: Vec<String>,
@@ -245,6 +249,11 @@ impl Finished {
             }
             finished.names.push(name.into_owned());
         }
+        // One that cannot be read is made again, in the same place.
+        let searches = SloRecord::load_all(folder)?;
+        finished.searches = searches.files;
+        let again = searches.problems.iter().map(ToString::to_string);
+        finished.put_aside.extend(again);
         Ok(finished)
     }
 
@@ -257,8 +266,21 @@ impl Finished {
         attempts.max_by_key(|record| record.attempt)
     }
 
+    /// Whether the search of a subject in a round need not be made again.
+    pub fn is_searched(&self, subject: &str, round: u32) -> bool {
+        self.searches.iter().any(|search| {
+            search.is_finished() && search.subject.name == subject && search.round == round
+        })
+    }
+
     /// Whether nothing of the plan is left to measure.
     pub fn is_all(&self, plan: &RunPlan) -> bool {
+        if SloRecord::is_planned(plan) {
+            return plan
+                .subjects
+                .iter()
+                .all(|subject| (1..=plan.rounds).all(|round| self.is_searched(subject, round)));
+        }
         plan.loads.iter().all(|load| {
             let hash = load.hash();
             plan.subjects.iter().all(|subject| {

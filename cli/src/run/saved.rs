@@ -11,7 +11,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use wsbench_report::document::{Attachment, AttachmentKind, Log};
 use wsbench_report::{Report, ReportError};
-use wsbench_schema::{Examination, Outcome, RecordError, RunPlan, TrialRecord};
+use wsbench_schema::{Examination, Outcome, RecordError, RunPlan, SloRecord, TrialRecord};
 
 /// Lines of a log that a report shows.
 const LOG_LINES: usize = 20;
@@ -27,6 +27,8 @@ pub struct Saved {
     pub plan: RunPlan,
     /// Every record that can be read.
     pub records: Vec<TrialRecord>,
+    /// Every search that can be read.
+    pub searches: Vec<SloRecord>,
     /// Every examination that can be read.
     pub examinations: Vec<Examination>,
     /// What cannot be read or does not belong here, a line each.
@@ -43,10 +45,13 @@ impl Saved {
         let plan = RunPlan::load(folder)?;
         let records = TrialRecord::load_all(folder)?;
         let examinations = Examination::load_all(folder)?;
+        let mut searches = SloRecord::load_all(folder)?;
+        searches.files.retain(|search| search.run == plan.run);
         let mut problems: Vec<String> = records
             .problems
             .iter()
             .chain(&examinations.problems)
+            .chain(&searches.problems)
             .map(|problem| problem_of(folder, problem))
             .collect();
         let (records, foreign): (Vec<_>, Vec<_>) =
@@ -63,9 +68,15 @@ impl Saved {
             folder: folder.to_owned(),
             plan,
             records,
+            searches: searches.files,
             examinations: examinations.files,
             problems,
         })
+    }
+
+    /// Whether nothing was measured.
+    pub fn is_empty(&self) -> bool {
+        self.records.is_empty() && self.searches.is_empty()
     }
 
     /// The report of it, with everything that belongs to it.
@@ -78,6 +89,7 @@ impl Saved {
         let files = self.attachments();
         let files = files.with_context(|| format!("cannot read {}", self.folder.display()))?;
         Ok(report
+            .with_searches(&self.plan, self.searches.clone())
             .with_warnings(self.problems.clone())
             .with_examinations(self.examinations.clone())
             .with_commands(self.commands())

@@ -22,6 +22,7 @@ use crate::run::resume::Finished;
 use crate::run::room;
 use crate::run::saved::Saved;
 use crate::run::setup::{Request, Setup};
+use crate::run::slo;
 use crate::run::syscalls;
 use crate::run::trial::{self, Bench, Job};
 use crate::run::verdict;
@@ -34,7 +35,7 @@ use std::ops::Range;
 use std::process::ExitCode;
 use wsbench_report::terminal_width;
 use wsbench_report::units::counted;
-use wsbench_schema::{CpuMap, Load, Machine, Outcome, Suite, TrialRecord};
+use wsbench_schema::{CpuMap, Load, Machine, Outcome, SloOutcome, SloRecord, Suite, TrialRecord};
 
 /// What is done around the trials.
 pub struct Around<'a> {
@@ -123,7 +124,7 @@ fn conclude(
 ) -> anyhow::Result<ExitCode> {
     let run = &setup.plan.run;
     let saved = Saved::read(&setup.folder)?;
-    if saved.records.is_empty() && !matches!(measured, Ok(true)) {
+    if saved.is_empty() && !matches!(measured, Ok(true)) {
         setup.forget()?;
         measured?;
         note("interrupted before anything was measured: there is nothing to report");
@@ -176,6 +177,9 @@ fn todo(setup: &Setup, chains: &[Range<usize>]) -> Vec<Planned> {
     let mut trials = plan::order(plan.seed, chains, plan.subjects.len(), plan.rounds);
     trials.retain(|trial| {
         let subject = &plan.subjects[trial.subject];
+        if setup.options.slo.is_some() {
+            return !setup.finished.is_searched(subject, trial.round);
+        }
         let mut loads = plan.loads[trial.loads.clone()].iter();
         // A ramp that was interrupted is climbed again from its foot.
         loads.any(|load| {
@@ -209,6 +213,11 @@ fn heading(machine: &Machine, cpus: &CpuMap) -> String {
 
 fn estimate(root: &Root, setup: &Setup, todo: &[Planned]) -> Estimate {
     let plan = &setup.plan;
+    if let Some(slo) = &setup.options.slo {
+        let (_, total) = slo::announced(slo, todo.len());
+        let basis = "assuming stages of the usual number".into();
+        return Estimate { total, basis };
+    }
     let history = History::read(&root.results(), &plan.loads, &plan.cpus);
     let steps = todo.iter().flat_map(|trial| {
         let subject = plan.subjects[trial.subject].as_str();
@@ -252,6 +261,9 @@ fn announce(setup: &Setup, chains: &[Range<usize>], todo: &[Planned], estimate: 
                 "{connections}: {fewest}{some_have_more} (client x server)"
             ));
         }
+    }
+    if let Some(slo) = &setup.options.slo {
+        say(slo::announced(slo, todo.len()).0);
     }
     if !todo.is_empty() {
         say(format_args!(
@@ -476,6 +488,12 @@ impl Pass<'_> {
                 counted: BTreeMap::new(),
                 is_counting: false,
             };
+            if let Some(slo) = &setup.options.slo {
+                if !slo::run(bench, &job, slo)? {
+                    return Ok(false);
+                }
+                continue;
+            }
             if self.counts && trial.round == 1 && loads.len() == 1 && job.admission.is_measured() {
                 match trial::count_syscalls(bench, &job)? {
                     Some(counted) => job.counted = counted,
@@ -547,9 +565,13 @@ fn report(root: &Root, around: &Around<'_>, saved: &Saved) -> anyhow::Result<boo
     say(format_args!(
         "{} ({})",
         saved.folder.display(),
-        counted(saved.records.len() as u64, "record")
+        counted(
+            (saved.records.len() + saved.searches.len()) as u64,
+            "record"
+        )
     ));
-    Ok(saved.records.iter().any(verdict::is_at_fault))
+    let is_failed = |search: &SloRecord| matches!(search.outcome, SloOutcome::Failed { .. });
+    Ok(saved.records.iter().any(verdict::is_at_fault) || saved.searches.iter().any(is_failed))
 }
 
 #[cfg(test)]

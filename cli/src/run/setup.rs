@@ -10,6 +10,7 @@ use crate::run::id::{self, Utc};
 use crate::run::options::{OptionArgs, Options};
 use crate::run::resume::{self, Finished};
 use crate::run::saved;
+use crate::run::slo::SloArgs;
 use crate::subject::{Catalog, Subject, Variants};
 use anyhow::{Context as _, bail};
 use std::collections::BTreeMap;
@@ -47,6 +48,8 @@ pub struct Request {
     pub sample_interval: Option<Duration>,
     /// Of the order and of all random choices.
     pub seed: Option<u64>,
+    /// What is searched for.
+    pub slo: SloArgs,
     /// Everything else.
     pub options: OptionArgs,
     /// The run to take up, or [`resume::LATEST`].
@@ -89,6 +92,7 @@ impl Setup {
             None => (request.of_profile.clone(), &request.names),
         };
         let mut options = request.options.over(options);
+        options.slo = request.slo.over(options.slo)?;
         if let Some(interval) = request.sample_interval {
             options.sample_interval = interval;
         }
@@ -359,6 +363,7 @@ mod tests {
             rounds: None,
             sample_interval: None,
             seed: None,
+            slo: SloArgs::default(),
             options: OptionArgs::default(),
             resume: None,
         }

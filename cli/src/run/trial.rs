@@ -190,16 +190,7 @@ pub fn run(bench: &Bench<'_>, job: &Job<'_>, told: Told) -> anyhow::Result<bool>
         done: 0,
         told,
     };
-    let stopped = match &job.admission {
-        Admission::Admitted => measure(bench, job, &mut steps),
-        Admission::Unverified(reason) => {
-            let marks = &mut steps.current.marks;
-            marks.insert(UNVERIFIED.into(), reason.clone());
-            measure(bench, job, &mut steps)
-        }
-        Admission::Refused { stage, reason } => Err(Stop::failed(stage, reason)),
-    };
-    match stopped {
+    match admitted(bench, job, &mut steps) {
         Ok(()) => {}
         Err(Stop::Interrupted) => return Ok(false),
         Err(Stop::Broken(error)) => return Err(error),
@@ -215,6 +206,44 @@ pub fn run(bench: &Bench<'_>, job: &Job<'_>, told: Told) -> anyhow::Result<bool>
     }
     steps.finish()?;
     Ok(true)
+}
+
+/// Makes a trial of one load and saves nothing of it; `None` if the user interrupted it.
+///
+/// # Errors
+/// If the harness cannot go on.
+pub fn observe(bench: &Bench<'_>, job: &Job<'_>) -> anyhow::Result<Option<TrialRecord>> {
+    let mut steps = Steps {
+        folder: bench.folder.to_owned(),
+        titles: job.titles.clone(),
+        current: blank(bench, job),
+        logs: Vec::new(),
+        done: 0,
+        told: Box::new(|_, _| ()),
+    };
+    match admitted(bench, job, &mut steps) {
+        Ok(()) => {}
+        Err(Stop::Interrupted) => return Ok(None),
+        Err(Stop::Broken(error)) => return Err(error),
+        Err(Stop::Failed { stage, reason }) => {
+            steps.current.outcome = Outcome::Failed { stage, reason };
+        }
+    }
+    verdict::add_marks(&mut steps.current);
+    Ok(Some(steps.current))
+}
+
+/// Measures who may be measured.
+fn admitted(bench: &Bench<'_>, job: &Job<'_>, steps: &mut Steps) -> Result<(), Stop> {
+    match &job.admission {
+        Admission::Admitted => measure(bench, job, steps),
+        Admission::Unverified(reason) => {
+            let marks = &mut steps.current.marks;
+            marks.insert(UNVERIFIED.into(), reason.clone());
+            measure(bench, job, steps)
+        }
+        Admission::Refused { stage, reason } => Err(Stop::failed(stage, reason)),
+    }
 }
 
 /// The records of a trial.
@@ -310,7 +339,8 @@ fn write_synced(path: &Path, text: &[u8]) -> io::Result<()> {
     file.sync_all()
 }
 
-fn blank(bench: &Bench<'_>, job: &Job<'_>) -> TrialRecord {
+/// A record in which nothing is measured yet.
+pub fn blank(bench: &Bench<'_>, job: &Job<'_>) -> TrialRecord {
     let subject = job.subject;
     let mut settings = bench.options.settings();
     settings.extend(subject.settings());
