@@ -9,10 +9,11 @@ use crate::section;
 use crate::stats::median;
 use crate::table::{Grid, Line};
 use crate::tables;
+use crate::text;
 use crate::units::{Unit, counted, ranges};
 use std::collections::{BTreeMap, BTreeSet};
 use thiserror::Error;
-use wsbench_schema::{Load, Outcome, Phase, RunPlan, Suite, TrialRecord, mark, metric};
+use wsbench_schema::{Load, Outcome, RunPlan, Suite, TrialRecord, mark};
 
 /// One of two results.
 #[derive(Clone, Copy, Debug)]
@@ -79,6 +80,10 @@ pub struct Comparison {
     pub worse: Vec<String>,
     /// If there are too few rounds to show any difference: so many of each are needed.
     pub blind: Option<usize>,
+    /// Of so many figures that both have.
+    pub compared: usize,
+    /// So many have too few rounds to show a difference.
+    pub too_few: usize,
 }
 
 /// One figure of one subject under one load, on both sides.
@@ -131,6 +136,16 @@ pub fn compare(
         )));
     }
     let pairs = pairs(&loads, &subjects, &before, &after);
+    let mut worse = failures(&loads, &subjects, &before, &after);
+    if pairs.is_empty() && worse.is_empty() {
+        return Err(CmpError::NothingInCommon(format!(
+            "no figure is in both: {} has {} and {} has {}",
+            old.name,
+            completed(&before),
+            new.name,
+            completed(&after)
+        )));
+    }
     let questions: Vec<Question> = pairs
         .iter()
         .map(|pair| Question {
@@ -139,7 +154,6 @@ pub fn compare(
         })
         .collect();
     let answers = compare::decide(&questions);
-    let mut worse = failures(&loads, &subjects, &before, &after);
     let told: Vec<(&Pair<'_>, Change)> = pairs
         .iter()
         .zip(&answers)
@@ -150,9 +164,17 @@ pub fn compare(
             .filter(|(_, change)| *change == Change::Worse)
             .map(|(pair, _)| {
                 let percent = pair.percent().map_or_else(String::new, signed);
-                format!("{}: {} {percent}", pair.subject, pair.quantity.name)
+                let under = under(&loads, pair.load_hash);
+                format!("{}: {} {percent}{under}", pair.subject, pair.quantity.name)
             }),
     );
+    let worse = worse.iter().map(|line| text::one_line(line)).collect();
+    let too_few = told
+        .iter()
+        .filter(|(_, change)| matches!(change, Change::TooFewRounds(_)))
+        .count();
+    let mut warnings = warnings(old, new, &before, &after);
+    warnings.extend(missing(old, new, &loads, &subjects, &before, &after));
     let needed = told.iter().map(|(_, change)| match change {
         Change::TooFewRounds(needed) => Some(*needed),
         _ => None,
@@ -160,8 +182,13 @@ pub fn compare(
     let blind = needed.collect::<Option<Vec<usize>>>();
     Ok(Comparison {
         blind: blind.and_then(|all| all.into_iter().max()),
-        warnings: warnings(old, new, &before, &after),
-        facts: facts(&subjects, &before, &after),
+        compared: told.len(),
+        too_few,
+        warnings: warnings.iter().map(|line| text::one_line(line)).collect(),
+        facts: facts(&subjects, &before, &after)
+            .iter()
+            .map(|line| text::one_line(line))
+            .collect(),
         grids: grids(&loads, &subjects, &told, &before, &after, of),
         worse,
     })
@@ -315,7 +342,10 @@ fn pairs<'a>(
     let mut pairs = Vec::new();
     for (load_hash, _) in loads {
         for (subject, _, _) in subjects.iter().filter(|(_, old, new)| *old && *new) {
-            for quantity in quantity::ALL {
+            // More that fail than did is tested too; the first that fail need no test.
+            let fails = |trials| Failed::of(of_trial(trials, load_hash, subject)).messages > 0;
+            let failed = (fails(before) && fails(after)).then_some(quantity::FAILED);
+            for quantity in quantity::ALL.into_iter().chain(failed) {
                 let values = |trials: &[&TrialRecord]| -> Vec<f64> {
                     let trials = of_trial(trials, load_hash, subject);
                     let completed = trials.filter(|trial| trial.outcome == Outcome::Completed);
@@ -356,10 +386,15 @@ impl Pair<'_> {
             Verdict::TooFewRounds { needed } => Change::TooFewRounds(needed),
             Verdict::Different(direction) => {
                 let is_better = (direction == Direction::Less) == self.quantity.less_is_better;
+                let sign = if self.quantity.less_is_better {
+                    1.0
+                } else {
+                    -1.0
+                };
                 // From zero any change is beyond every threshold.
                 let is_small = self
                     .percent()
-                    .is_some_and(|percent| percent.abs() <= threshold_percent);
+                    .is_some_and(|percent| percent * sign <= threshold_percent);
                 match (is_better, is_small) {
                     (true, _) => Change::Better,
                     (false, true) => Change::WithinThreshold,
@@ -395,21 +430,20 @@ fn failures(
     after: &[&TrialRecord],
 ) -> Vec<String> {
     let mut found = Vec::new();
-    for (load_hash, load) in loads {
+    for (load_hash, _) in loads {
         for (subject, _, _) in subjects.iter().filter(|(_, old, new)| *old && *new) {
             let of = |trials| Failed::of(of_trial(trials, load_hash, subject));
             let (old, new) = (of(before), of(after));
-            let under = match loads.len() {
-                1 => String::new(),
-                _ => format!(" ({})", short(load)),
-            };
-            if old.rounds == 0 && new.rounds > 0 {
+            let under = under(loads, load_hash);
+            if new.has_new_rounds(&old) {
                 let rounds = counted(new.rounds, "round");
-                found.push(format!(
-                    "{subject}: {rounds} failed, none did before{under}"
-                ));
+                let before = match old.rounds {
+                    0 => "none did before".to_owned(),
+                    some => format!("which is every one, {some} of {} did before", old.of_rounds),
+                };
+                found.push(format!("{subject}: {rounds} failed, {before}{under}"));
             }
-            if old.messages == 0 && new.messages > 0 {
+            if new.has_new_messages(&old) {
                 let messages = new.messages;
                 found.push(format!(
                     "{subject}: {messages} connections or messages failed, none did before{under}"
@@ -423,21 +457,88 @@ fn failures(
 /// What failed of a subject under a load.
 struct Failed {
     rounds: u64,
+    of_rounds: u64,
     messages: u64,
+}
+
+/// The load, where there are several.
+fn under(loads: &[(String, &Load)], load_hash: &str) -> String {
+    let load = loads.iter().find(|(hash, _)| hash == load_hash);
+    match load.filter(|_| loads.len() > 1) {
+        Some((_, load)) => format!(" ({})", short(load)),
+        None => String::new(),
+    }
+}
+
+/// `2 completed trials of 3`.
+fn completed(trials: &[&TrialRecord]) -> String {
+    let mut completed = trials.to_vec();
+    completed.retain(|trial| trial.outcome == Outcome::Completed);
+    let (count, all) = (completed.len(), trials.len());
+    format!("{} of {all}", counted(count as u64, "completed trial"))
+}
+
+/// Who was measured on one side only, under all loads or under some: of them nothing is
+/// compared, and whoever reads no more than the exit code should not be at ease.
+fn missing(
+    old: Side<'_>,
+    new: Side<'_>,
+    loads: &[(String, &Load)],
+    subjects: &[(&str, bool, bool)],
+    before: &[&TrialRecord],
+    after: &[&TrialRecord],
+) -> Vec<String> {
+    let mut found = Vec::new();
+    for (subject, is_old, is_new) in subjects {
+        if *is_old && !*is_new {
+            let (old, new) = (old.name, new.name);
+            found.push(format!(
+                "{subject} is not compared: in {old}, and not in {new}"
+            ));
+        }
+        for (load_hash, load) in loads.iter().filter(|_| *is_old && *is_new) {
+            let is_in = |trials| of_trial(trials, load_hash, subject).next().is_some();
+            let lacks = match (is_in(before), is_in(after)) {
+                (true, false) => new.name,
+                (false, true) => old.name,
+                _ => continue,
+            };
+            let load = short(load);
+            found.push(format!(
+                "{subject} is not compared under {load}: {lacks} has no trial of it"
+            ));
+        }
+    }
+    found
 }
 
 impl Failed {
     fn of<'a>(trials: impl Iterator<Item = &'a TrialRecord>) -> Self {
         let mut found = Self {
             rounds: 0,
+            of_rounds: 0,
             messages: 0,
         };
         for trial in trials {
+            found.of_rounds += 1;
             found.rounds += u64::from(trial.outcome != Outcome::Completed);
-            let failed = |phase: &Phase| trial.metric(*phase, metric::FAILED).unwrap_or(0);
-            found.messages += Phase::ALL.iter().map(failed).sum::<u64>();
+            found.messages += quantity::failed_messages(trial);
         }
         found
+    }
+
+    /// Rounds that need no test: the first that fail, and if none is left that does not.
+    fn has_new_rounds(&self, before: &Self) -> bool {
+        let is_first = before.of_rounds > 0 && before.rounds == 0 && self.rounds > 0;
+        let (all, were_all) = (
+            self.rounds == self.of_rounds,
+            before.rounds == before.of_rounds,
+        );
+        is_first || (self.of_rounds > 0 && all && before.of_rounds > 0 && !were_all)
+    }
+
+    fn has_new_messages(&self, before: &Self) -> bool {
+        before.messages == 0 && before.of_rounds > 0 && self.messages > 0
     }
 }
 
@@ -623,7 +724,7 @@ fn failed_row(
             _ => format!("{} and {rounds}", failed.messages),
         })
     };
-    let got_worse = (old.rounds == 0 && new.rounds > 0) || (old.messages == 0 && new.messages > 0);
+    let got_worse = new.has_new_rounds(&old) || new.has_new_messages(&old);
     let any = old.rounds + old.messages + new.rounds + new.messages > 0;
     any.then(|| {
         Line::of(
@@ -644,7 +745,7 @@ fn failed_row(
 mod tests {
     use super::*;
     use crate::example;
-    use crate::text;
+    use wsbench_schema::{Phase, metric};
 
     fn rounds(name: &str, paces: &[u64]) -> Vec<TrialRecord> {
         let paces = (1..).zip(paces);
@@ -743,11 +844,48 @@ mod tests {
             ]
         );
         assert!(verdicts(&found).contains(&"Failed: worse".to_owned()));
+        let some = new;
         let all: Vec<_> = (1..=3)
             .map(|round| example::failed("a", round, "start", "no listener"))
             .collect();
         let found = cmp(&rounds("a", &USUAL), &all).unwrap();
         assert_eq!(found.worse, ["a: 3 rounds failed, none did before"]);
+        // That some failed before excuses nobody of whom none is left.
+        let found = cmp(&some, &all).unwrap();
+        let expected = "a: 3 rounds failed, which is every one, 1 of 10 did before";
+        assert_eq!(found.worse, [expected]);
+        let error = cmp(&all, &all).unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "no figure is in both: old has 0 completed trials of 3 and new has 0 completed trials of 3"
+        );
+    }
+
+    #[test]
+    fn more_messages_that_fail_than_did_are_worse_and_as_many_are_not() {
+        let failing = |share: u64| {
+            let mut trials = rounds("a", &USUAL);
+            for (trial, pace) in trials.iter_mut().zip(USUAL) {
+                let name = Phase::Echo.metric(metric::FAILED);
+                trial.metrics.insert(name, share * pace);
+            }
+            trials
+        };
+        let found = cmp(&failing(1), &failing(1000)).unwrap();
+        assert_eq!(found.worse, ["a: Failed a round +99900.00%"]);
+        assert_eq!(cmp(&failing(1), &failing(1)).unwrap().worse, [""; 0]);
+    }
+
+    #[test]
+    fn who_is_gone_is_a_warning_and_what_is_hostile_stays_in_its_line() {
+        let old = [rounds("a", &USUAL), rounds("b\u{1b}[2J\nx", &USUAL)].concat();
+        let found = cmp(&old, &rounds("a", &USUAL)).unwrap();
+        assert_eq!(
+            found.warnings,
+            ["b [2J x is not compared: in old, and not in new"]
+        );
+        assert!(found.facts.iter().all(|fact| !fact.contains('\u{1b}')));
+        assert_eq!((found.too_few, found.compared > 3), (0, true));
     }
 
     #[test]

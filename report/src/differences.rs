@@ -139,9 +139,9 @@ pub struct Standing {
     pub measure: Measure,
     /// Who.
     pub subject: String,
-    /// One more than the number of those that are shown to be better: between those of one
-    /// rank no difference is shown, or one that others share. `None` for a yardstick, which
-    /// is none of those compared, and where there are too few rounds to show any.
+    /// One more than the number of those that are shown to be better. "No difference shown"
+    /// is not transitive, so two of different ranks need not be shown to differ. `None` for
+    /// a yardstick, which is none of those compared, and with too few rounds to show any.
     pub rank: Option<usize>,
     /// Over rounds.
     pub median: f64,
@@ -290,13 +290,19 @@ fn standings(
             .filter(|(rival, _)| !rival.is_yardstick());
         rivals.any(|(rival, _)| rival.name == name)
     };
-    let are_too_few = of_measure.clone().all(is_too_few);
+    // Whoever can be told apart from nobody is not as good as the best for that.
+    let has_too_few = |name: &str| {
+        let mut own = of_measure
+            .clone()
+            .filter(|found| found.subject == name || found.to == name);
+        own.all(is_too_few)
+    };
     let standing = |(subject, rounds): &(&Subject, Vec<f64>)| {
         let name = subject.name.as_str();
         let better = shown
             .iter()
             .filter(|(better, worse)| *worse == name && is_rival(better));
-        let is_ranked = !subject.is_yardstick() && !are_too_few;
+        let is_ranked = !subject.is_yardstick() && !has_too_few(name);
         let rank = is_ranked.then(|| 1 + better.count());
         let to_baseline = baseline.and_then(|base| {
             let (ratio, verdict) = of_measure
@@ -398,8 +404,8 @@ pub fn grid(section: &Section) -> Option<Grid> {
                 differences.len(),
                 LEVEL * 100.0,
             ),
-            "Rank: one more than the number of those that are shown to be better; those of whom no difference is shown share one. \
-             The yardstick has none, and nobody has where there are too few rounds to show any."
+            "Rank: one more than the number of those that are shown to be better; so that those of whom no difference is shown share one, \
+             unless somebody is better than one of them only. The yardstick has none, nor has anybody with too few rounds to show any."
                 .to_owned(),
         ],
     })

@@ -8,7 +8,8 @@ use crate::quantity::Quantity;
 use crate::row::Cell;
 use crate::stats::median;
 use crate::table::{self, Grid};
-use crate::units::{Unit, date};
+use crate::text;
+use crate::units::{Unit, date, ranges};
 use std::collections::BTreeMap;
 use wsbench_schema::{Outcome, TrialRecord, mark};
 
@@ -27,6 +28,7 @@ struct Point<'a> {
     values: Vec<f64>,
     failed: usize,
     noisy: usize,
+    circumstances: [(&'static str, String); 3],
 }
 
 /// Figures in the order of time, of one load and one machine.
@@ -92,6 +94,7 @@ fn course(trials: &[&TrialRecord], quantity: Quantity) -> Option<Course> {
                 values: Vec::new(),
                 failed: 0,
                 noisy: 0,
+                circumstances: circumstances(trial),
             });
             points.len() - 1
         });
@@ -114,7 +117,7 @@ fn course(trials: &[&TrialRecord], quantity: Quantity) -> Option<Course> {
     }
     let load = describe(&first.load).into_iter().next().unwrap_or_default();
     Some(Course {
-        title: format!("{load}; {}", kind(first).machine),
+        title: text::one_line(&format!("{load}; {}", kind(first).machine)),
         grid: grid(&points, quantity, &first.load_hash),
         medians,
     })
@@ -140,6 +143,7 @@ fn grid(points: &[Point<'_>], quantity: Quantity, load_hash: &str) -> Grid {
     }
     let answers = compare::decide(&questions);
     let mut version: Option<&str> = None;
+    let mut last: Option<&Point<'_>> = None;
     let rows = points.iter().zip(asked).map(|(point, asked)| {
         let answer = asked.and_then(|index| answers.get(index));
         let lowest = point.values.iter().copied().reduce(f64::min);
@@ -163,7 +167,7 @@ fn grid(points: &[Point<'_>], quantity: Quantity, load_hash: &str) -> Grid {
             answer.map_or(Cell::Missing, |answer| {
                 Cell::Text(said(answer.verdict, quantity))
             }),
-            Cell::Text(remarks(point)),
+            Cell::Text(remarks(point, last.replace(point))),
         ];
         table::Line {
             subject: None,
@@ -210,8 +214,23 @@ fn said(verdict: Verdict, quantity: Quantity) -> String {
     }
 }
 
-fn remarks(point: &Point<'_>) -> String {
+/// What may change figures and is no reason not to set them one below the other.
+fn circumstances(trial: &TrialRecord) -> [(&'static str, String); 3] {
+    let (server, client) = (ranges(&trial.cpus.server), ranges(&trial.cpus.client));
+    [
+        ("CPU map", format!("server {server}, client {client}")),
+        ("kernel", trial.machine.kernel.clone()),
+        ("harness", trial.harness.clone()),
+    ]
+}
+
+fn remarks(point: &Point<'_>, before: Option<&Point<'_>>) -> String {
     let mut remarks = Vec::new();
+    for (index, (what, now)) in point.circumstances.iter().enumerate() {
+        if before.is_some_and(|before| before.circumstances[index].1 != *now) {
+            remarks.push(format!("other {what}"));
+        }
+    }
     if point.failed > 0 {
         remarks.push(format!("{} failed", point.failed));
     }
@@ -270,7 +289,7 @@ pub fn sparkline(values: &[Option<f64>]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{example, text};
+    use crate::example;
 
     fn run(name: &str, day: u64, version: &str, paces: &[u64]) -> Vec<TrialRecord> {
         (1..)
@@ -321,10 +340,16 @@ mod tests {
             reason: "died".into(),
         };
         failed[0].marks.insert(mark::NOISY.into(), "echo".into());
+        for trial in &mut failed {
+            trial.cpus.server = vec![2];
+        }
         let records = [run("a", 1, "axum 1", &[100]), other, failed].concat();
         let courses = of(&records, Quantity::of_key("tps").unwrap());
         assert_eq!(courses.len(), 2);
-        assert_eq!(column(&courses[0], 8), ["", "1 failed, 1 noisy"]);
+        assert_eq!(
+            column(&courses[0], 8),
+            ["", "other CPU map, 1 failed, 1 noisy"]
+        );
         assert!(
             courses[1].title.contains("other, Example CPU"),
             "{}",

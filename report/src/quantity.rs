@@ -108,6 +108,22 @@ pub const ALL: [Quantity; 9] = [
     ),
 ];
 
+/// Connections and messages that failed: no figure to choose somebody by, and none that may
+/// grow unseen.
+pub(crate) const FAILED: Quantity =
+    less("failed", "Failed a round", Phase::Echo, Unit::Count, failed);
+
+#[expect(clippy::cast_precision_loss, reason = "numbers of messages")]
+fn failed(trial: &TrialRecord, _: Phase) -> Option<f64> {
+    Some(failed_messages(trial) as f64)
+}
+
+/// Of all phases.
+pub(crate) fn failed_messages(trial: &TrialRecord) -> u64 {
+    let failed = |phase: &Phase| trial.metric(*phase, metric::FAILED).unwrap_or(0);
+    Phase::ALL.iter().map(failed).sum()
+}
+
 /// The TP99 of one round; of the rate phase from when a message was due.
 fn tp99(trial: &TrialRecord, phase: Phase) -> Option<f64> {
     let name = match phase {

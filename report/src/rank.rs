@@ -211,9 +211,19 @@ fn ranking(trials: &[&TrialRecord], load: &Load, hash: &str, quantity: Quantity)
         }
     }
     let answers = compare::decide(&questions);
-    let are_too_few = answers
+    // Whoever can be told apart from nobody is not as good as the best for that.
+    let is_told = |name: &str| {
+        let mut of = pairs.iter().zip(&answers);
+        of.any(|((one, other), answer)| {
+            let is_few = matches!(answer.verdict, Verdict::TooFewRounds { .. });
+            (*one == name || *other == name) && !is_few
+        })
+    };
+    let too_few: Vec<&str> = rivals
         .iter()
-        .all(|answer| matches!(answer.verdict, Verdict::TooFewRounds { .. }));
+        .map(|of| of.subject)
+        .filter(|name| rivals.len() > 1 && !is_told(name))
+        .collect();
     // The better one of every two of whom a difference is shown, and the other.
     let shown: Vec<(&str, &str)> = pairs
         .iter()
@@ -235,7 +245,7 @@ fn ranking(trials: &[&TrialRecord], load: &Load, hash: &str, quantity: Quantity)
             .iter()
             .filter(|(_, worse)| *worse == of.subject)
             .count();
-        let is_ranked = !of.is_yardstick && !are_too_few;
+        let is_ranked = !of.is_yardstick && !too_few.contains(&of.subject);
         let lowest = of.values.iter().copied().reduce(f64::min);
         let highest = of.values.iter().copied().reduce(f64::max);
         let span = lowest.zip(highest).filter(|_| of.values.len() > 1);
@@ -260,15 +270,44 @@ fn ranking(trials: &[&TrialRecord], load: &Load, hash: &str, quantity: Quantity)
         file: format!("rank-{}-{hash}", quantity.key),
         title: format!("{}: {}", quantity.name, describe(load).first()?),
         names: 1,
-        header: ["Framework", "Rank", "Median", "Min-max", "To the first", "Rounds"]
-            .map(str::to_owned)
-            .into(),
+        header: [
+            "Framework",
+            "Rank",
+            "Median",
+            "Min-max",
+            "To the first",
+            "Rounds",
+        ]
+        .map(str::to_owned)
+        .into(),
         rows: all.iter().map(line).collect(),
-        notes: vec![match are_too_few {
-            true => "too few rounds to show any difference: nobody has a rank".to_owned(),
-            false => "those of whom no difference is shown share a rank (rank sum test over rounds, decided together at 5 %)".to_owned(),
-        }],
+        notes: notes(&too_few, rivals.len(), trials, &names),
     })
+}
+
+/// How ranks are meant, who has none, and whose rounds failed.
+fn notes(too_few: &[&str], rivals: usize, trials: &[&TrialRecord], names: &[&str]) -> Vec<String> {
+    let mut notes = vec![
+        "rank: one more than the number of those that are shown to be better (rank sum test over rounds, decided together at 5 %)"
+            .to_owned(),
+    ];
+    match too_few.len() {
+        0 => {}
+        all if all == rivals => {
+            notes = vec!["too few rounds to show any difference: nobody has a rank".to_owned()];
+        }
+        _ => notes.push(format!(
+            "too few rounds to show any difference, and so no rank: {}",
+            too_few.join(", ")
+        )),
+    }
+    notes.extend(names.iter().filter_map(|name| {
+        let of = trials.iter().filter(|trial| trial.subject.name == *name);
+        let failed = of.clone().filter(|t| t.outcome != Outcome::Completed);
+        let (failed, all) = (failed.count(), of.count());
+        (failed > 0).then(|| format!("{name}: {failed} of {all} rounds failed"))
+    }));
+    notes
 }
 
 #[cfg(test)]
@@ -352,6 +391,18 @@ mod tests {
         };
         assert_eq!(of(&trials), ["floor -", "a 1", "b 1", "c 3"]);
         assert_eq!(of(&trials[..8]), ["floor -", "a -", "b -", "c -"]);
+        // One round is not the best for that nobody can be shown to be better.
+        trials.push(example::paced("d", 1, 500));
+        trials.push(example::failed("d", 2, "echo", "died"));
+        assert_eq!(of(&trials), ["floor -", "a 1", "b 1", "c 3", "d -"]);
+        let notes = &by(&plan, &trials, quantity).unwrap()[0].notes;
+        assert_eq!(
+            notes[1..],
+            [
+                "too few rounds to show any difference, and so no rank: d",
+                "d: 1 of 2 rounds failed"
+            ]
+        );
     }
 
     #[test]

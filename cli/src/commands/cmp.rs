@@ -9,7 +9,7 @@ use anyhow::{Context as _, bail};
 use std::path::Path;
 use std::process::ExitCode;
 use wsbench_report::cmp::{self, Comparison, Side};
-use wsbench_report::{markdown, terminal, terminal_width};
+use wsbench_report::{markdown, terminal, terminal_width, text};
 use wsbench_schema::{RunPlan, SCHEMA_VERSION, TrialRecord};
 
 /// Says what got better or worse from one result to another.
@@ -162,11 +162,21 @@ fn told(
     let mut text = Vec::new();
     match is_markdown {
         true => {
+            let [old, new] = [old, new].map(text::markdown);
+            let lines = |of: &[String]| {
+                of.iter()
+                    .map(|line| text::markdown(line))
+                    .collect::<Vec<_>>()
+            };
             text.push(format!("## {old} against {new}\n"));
-            text.extend(found.warnings.iter().map(|line| format!("> **{line}**\n")));
-            text.extend(found.facts.iter().map(|line| format!("- {line}")));
+            text.extend(
+                lines(&found.warnings)
+                    .iter()
+                    .map(|line| format!("> **{line}**\n")),
+            );
+            text.extend(lines(&found.facts).iter().map(|line| format!("- {line}")));
             text.extend(found.grids.iter().map(|grid| {
-                let title = &grid.title;
+                let title = text::markdown(&grid.title);
                 format!("\n### {title}\n\n{}", markdown::table(grid))
             }));
         }
@@ -185,7 +195,18 @@ fn told(
         (true, None) => "nothing got significantly worse".to_owned(),
         (false, _) => format!("worse: {}", found.worse.join("; ")),
     };
-    text.push(format!("\n{worse} (threshold {threshold_percent}%)"));
+    let worse = match is_markdown {
+        true => text::markdown(&worse),
+        false => worse,
+    };
+    let few = match (found.too_few, found.blind) {
+        (0, _) | (_, Some(_)) => String::new(),
+        (few, None) => format!(
+            "; {few} of {} figures have too few rounds to tell",
+            found.compared
+        ),
+    };
+    text.push(format!("\n{worse} (threshold {threshold_percent}%){few}"));
     text.join("\n")
 }
 
