@@ -13,7 +13,7 @@ use crate::stats::median;
 use crate::table::{Grid, Line};
 use crate::units::{Unit, counted};
 use std::collections::BTreeMap;
-use wsbench_schema::mark::{client_busy_permille, server_busy_permille};
+use wsbench_schema::mark::{NOISY, client_busy_permille, server_busy_permille};
 use wsbench_schema::{
     Bound, Limit, Load, Objective, Phase, SloOutcome, SloRecord, SloStage, TrialRecord,
     decode_histogram, latency_histogram, metric,
@@ -356,6 +356,16 @@ fn notes(subjects: &[Subject<'_>]) -> Vec<String> {
         if subject.limits().contains(&"client") {
             notes.push(format!(
                 "{name}: at least this rate: the client was at its limit above it, so how much more the server can do is not known (give the client more CPUs)."
+            ));
+        }
+        let all = || subject.rounds.iter().flat_map(|round| &round.stages);
+        let missed = all().filter(|stage| !stage.verdict.is_held()).count();
+        let is_disturbed = |stage: &&SloStage| stage.marks.contains_key(NOISY);
+        let disturbed = (all().filter(|stage| !stage.verdict.is_held())).filter(is_disturbed);
+        let disturbed = disturbed.count();
+        if disturbed > 0 {
+            notes.push(format!(
+                "{name}: others disturbed {disturbed} of the {missed} stages that were missed, so the rate may be too low (measure again on a machine that is at rest)."
             ));
         }
         for round in &subject.rounds {

@@ -6,6 +6,7 @@ use super::{
 use crate::row::Cell;
 use crate::table::{Grid, Line};
 use crate::units::Unit;
+use wsbench_schema::mark::NOISY;
 use wsbench_schema::{Objective, SloRecord, SloStage, StageVerdict, metric};
 
 /// Messages answered a second, over the time in which they were due or as long as the last
@@ -70,11 +71,19 @@ fn row(
         Cell::of(figure(stage, metric::FAILED), Unit::Count),
         Cell::of(server_busy(stage), Unit::Percent),
         Cell::of(client_busy(stage), Unit::Percent),
-        Cell::Text(match &stage.verdict {
-            StageVerdict::Held => "held".to_owned(),
-            StageVerdict::Missed { reason } => format!("missed: {reason}"),
-            StageVerdict::ClientBound { reason } => format!("client-bound: {reason}"),
-        }),
+        Cell::Text(verdict(stage)),
     ]);
     Line::of(subject.name, cells)
+}
+
+fn verdict(stage: &SloStage) -> String {
+    let verdict = match &stage.verdict {
+        StageVerdict::Held => "held".to_owned(),
+        StageVerdict::Missed { reason } => format!("missed: {reason}"),
+        StageVerdict::ClientBound { reason } => format!("client-bound: {reason}"),
+    };
+    match stage.marks.get(NOISY) {
+        Some(noise) => format!("{verdict} (disturbed: {noise})"),
+        None => verdict,
+    }
 }

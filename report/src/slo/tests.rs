@@ -3,6 +3,7 @@
 use super::*;
 use crate::document::Document;
 use crate::{Report, example, text};
+use wsbench_schema::mark::NOISY;
 use wsbench_schema::{StageKind, StageVerdict, encode_histogram};
 
 /// Of so many a second, of which all but one in a hundred took so long.
@@ -139,6 +140,8 @@ fn what_is_not_the_servers_limit_or_not_sure_is_said() {
     bound.cpus.shared = true;
     let mut lost = search("axum", 2, 1000);
     let late = missed("tp99 was 12.00ms");
+    let noise = "rate: 9.0 % of the CPUs used by others";
+    lost.stages[1].marks.insert(NOISY.into(), noise.into());
     lost.stages
         .push(stage(StageKind::Confirm, 900, 12_000_000, late));
     lost.outcome = SloOutcome::NotConfirmed {
@@ -165,10 +168,16 @@ fn what_is_not_the_servers_limit_or_not_sure_is_said() {
         "axum, round 2: no rate was confirmed, down to 900/s: tp99 was 12.00ms.",
         "axum, round 2: 900/s was missed although 1000/s was held",
         "axum, round 3 was interrupted: 1000/s was held, and nothing is confirmed.",
+        "axum: others disturbed 1 of the 4 stages that were missed, so the rate may be too low",
         "Server and client share CPUs",
     ] {
         assert!(notes.contains(expected), "{expected}: {notes}");
     }
+    let mut grids = document.grids().map(|(_, grid)| grid);
+    let stages = grids.find(|grid| grid.file == "slo-stages").unwrap();
+    let told = "missed: tp99 was 90.00ms (disturbed: rate: 9.0 % of the CPUs used by others)";
+    let is_told = |row: &Line| row.cells.last() == Some(&Cell::Text(told.to_owned()));
+    assert!(stages.rows.iter().any(is_told));
     let incomplete = "This run is incomplete: 3 of 9 trials.";
     assert_eq!(
         document.warnings.first().map(String::as_str),
