@@ -3,6 +3,7 @@ use crate::compile;
 use crate::subject::State;
 use crate::subject::testing::Project;
 use std::fs;
+use std::io::ErrorKind;
 use std::process::Command;
 
 /// A project with a subject `alpha` that prints what its dependency `tiny` says, which is
@@ -43,7 +44,13 @@ fn patched(project: &Project, folder: &Path) -> anyhow::Result<Vec<Subject>> {
 
 fn says(project: &Project, subject: &Subject) -> String {
     let program = compile::build(&project.root, subject, &mut |_| {}).unwrap();
-    let output = Command::new(program).output().unwrap();
+    // While another test's thread forks, its child holds the new program open for writing.
+    let output = loop {
+        match Command::new(&program).output() {
+            Err(error) if error.kind() == ErrorKind::ExecutableFileBusy => {}
+            output => break output.unwrap(),
+        }
+    };
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }
 

@@ -289,17 +289,17 @@ impl Steps {
         verdict::add_marks(&mut record);
         // Before the record, which is the sign that all of a trial is there.
         let stem = Path::new(&record.file_name()).with_extension("");
-        for (name, text) in self.logs.drain(..) {
+        let (name, round) = (&record.subject.name, record.round);
+        let cannot = || format!("cannot save the record of {name}, round {round}");
+        for (log, text) in self.logs.drain(..) {
             let path = self
                 .folder
-                .join(format!("{}-{name}.{}", stem.display(), hlog::EXTENSION));
+                .join(format!("{}-{log}.{}", stem.display(), hlog::EXTENSION));
             write_synced(&path, &text)
-                .with_context(|| format!("cannot write the interval log {}", path.display()))?;
+                .with_context(|| path.display().to_string())
+                .with_context(cannot)?;
         }
-        let (name, round) = (&record.subject.name, record.round);
-        record
-            .save(&self.folder)
-            .with_context(|| format!("cannot save the record of {name}, round {round}"))?;
+        record.save(&self.folder).with_context(cannot)?;
         let title = self.title().to_owned();
         (self.told)(&title, &record);
         self.done += 1;
