@@ -334,9 +334,15 @@ impl Steps {
 }
 
 fn write_synced(path: &Path, text: &[u8]) -> io::Result<()> {
-    let mut file = File::create(path)?;
-    file.write_all(text)?;
-    file.sync_all()
+    let written = File::create(path).and_then(|mut file| {
+        file.write_all(text)?;
+        file.sync_all()
+    });
+    if written.is_err() {
+        // Half of it is worth nothing, and takes room on a disk that may just have none.
+        let _ = fs::remove_file(path);
+    }
+    written
 }
 
 /// A record in which nothing is measured yet.

@@ -140,9 +140,10 @@ fn a_disk_that_fills_up_ends_the_run_and_what_was_saved_before_is_whole() {
         .iter()
         .filter_map(|file| file.file_name()?.to_str())
         .collect();
-    assert_eq!(names.len(), 3, "{names:?}");
-    assert_eq!(names[1..], [Examination::FOLDER, RunPlan::FILE_NAME]);
-    let record = TrialRecord::load(&files[0]).unwrap();
+    assert_eq!(names.len(), 4, "{names:?}");
+    assert!(names[0].ends_with("-good-r1-a1-echo.hlog"), "{names:?}");
+    assert_eq!(names[2..], [Examination::FOLDER, RunPlan::FILE_NAME]);
+    let record = TrialRecord::load(&files[1]).unwrap();
     assert_eq!(record.subject.name, "good");
     RunPlan::load(files[0].parent().unwrap()).unwrap();
 }
