@@ -21,8 +21,7 @@ struct Contest {
     /// As a reader calls it.
     what: &'static str,
     phase: Phase,
-    figure: fn(&Row<'_>) -> Option<f64>,
-    /// Its value a round; without it the rounds are one figure together.
+    /// Its value a round; without it it is the TP99 of all rounds together.
     stat: Option<Stat>,
     unit: Unit,
     less_is_better: bool,
@@ -33,7 +32,6 @@ struct Contest {
 const fn contest(
     what: &'static str,
     phase: Phase,
-    figure: fn(&Row<'_>) -> Option<f64>,
     stat: Option<Stat>,
     unit: Unit,
     measure: &'static str,
@@ -41,7 +39,6 @@ const fn contest(
     Contest {
         what,
         phase,
-        figure,
         stat,
         unit,
         less_is_better: true,
@@ -49,32 +46,26 @@ const fn contest(
     }
 }
 
-fn tp99(row: &Row<'_>) -> Option<f64> {
-    row.latency(row.latency_name())?.percentile_ns(990)
-}
-
 /// What is asked of servers of a suite under a load, what matters most first.
 fn contests(suite: Suite, load: &Load) -> Vec<Contest> {
-    let fastest = |what, phase, figure, stat, unit, measure| Contest {
+    let fastest = |what, phase, stat, unit, measure| Contest {
         less_is_better: false,
-        ..contest(what, phase, figure, Some(stat), unit, measure)
+        ..contest(what, phase, Some(stat), unit, measure)
     };
     let cpu = |phase, measure| {
         contest(
             "Least server CPU time a message",
             phase,
-            |row| row.median(stats::server_cpu_per_message),
             Some(stats::server_cpu_per_message),
             Unit::Duration,
             measure,
         )
     };
-    let latency = |what, phase| contest(what, phase, tp99, None, Unit::Duration, "");
+    let latency = |what, phase| contest(what, phase, None, Unit::Duration, "");
     let memory = |phase| {
         contest(
             "Least memory a connection",
             phase,
-            |row| row.median(stats::memory_per_connection),
             Some(stats::memory_per_connection),
             Unit::Bytes,
             "",
@@ -85,7 +76,6 @@ fn contests(suite: Suite, load: &Load) -> Vec<Contest> {
             fastest(
                 "Most echoes a second",
                 Phase::Echo,
-                |row| row.median(stats::tps),
                 stats::tps,
                 Unit::PerSecond,
                 "TPS",
@@ -103,7 +93,6 @@ fn contests(suite: Suite, load: &Load) -> Vec<Contest> {
             fastest(
                 "Most connections a second",
                 Phase::Connect,
-                |row| row.median(stats::tps),
                 stats::tps,
                 Unit::PerSecond,
                 "",
@@ -114,7 +103,6 @@ fn contests(suite: Suite, load: &Load) -> Vec<Contest> {
             fastest(
                 "Highest throughput",
                 Phase::Bulk,
-                |row| row.median(tcp::stats::throughput),
                 tcp::stats::throughput,
                 Unit::DataPerSecond,
                 "Throughput",
@@ -122,7 +110,6 @@ fn contests(suite: Suite, load: &Load) -> Vec<Contest> {
             contest(
                 "Least CPU time a GiB",
                 Phase::Bulk,
-                |row| row.median(tcp::stats::cpu_per_gib),
                 Some(tcp::stats::cpu_per_gib),
                 Unit::Duration,
                 "CPU/GiB",
@@ -130,7 +117,6 @@ fn contests(suite: Suite, load: &Load) -> Vec<Contest> {
             contest(
                 "Least memory at its peak",
                 Phase::Bulk,
-                |row| row.median(tcp::stats::peak_memory),
                 Some(tcp::stats::peak_memory),
                 Unit::Bytes,
                 "",
@@ -140,7 +126,6 @@ fn contests(suite: Suite, load: &Load) -> Vec<Contest> {
             fastest(
                 "Most round trips a second",
                 Phase::Echo,
-                |row| row.median(stats::tps),
                 stats::tps,
                 Unit::PerSecond,
                 "TPS",
@@ -215,12 +200,19 @@ fn cautions(section: &Section, phase: Phase) -> Vec<String> {
 }
 
 impl Contest {
+    fn figure(&self, row: &Row<'_>) -> Option<f64> {
+        match self.stat {
+            Some(stat) => row.median(stat),
+            None => row.latency(row.latency_name())?.percentile_ns(990),
+        }
+    }
+
     /// The best first; without the yardstick, which is none of those compared.
     fn ranked<'a>(&self, section: &'a Section) -> Vec<(Row<'a>, f64)> {
         let rows = Row::planned(section, self.phase).into_iter();
         let mut ranked: Vec<(Row<'a>, f64)> = rows
             .filter(|row| !row.is_yardstick())
-            .filter_map(|row| Some((row, (self.figure)(&row)?)))
+            .filter_map(|row| Some((row, self.figure(&row)?)))
             .filter(|(_, value)| value.is_finite())
             .collect();
         ranked.sort_by(|(a, of), (b, to)| {

@@ -1,7 +1,7 @@
 //! Two results, one after the other: what became better or worse, and whether that can be
 //! told from chance.
 
-use crate::compare::{self, Answer, Direction, Question, Verdict};
+use crate::compare::{self, Answer, Question, Verdict};
 use crate::machine::describe;
 use crate::quantity::{self, Quantity};
 use crate::row::Cell;
@@ -54,17 +54,11 @@ pub enum CmpError {
 
 /// What the comparison says of one figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Change {
-    /// A difference is shown, to the better, or too small to matter.
-    Better,
-    /// A difference is shown, to the worse and beyond the threshold.
-    Worse,
-    /// A difference is shown, to the worse and within the threshold.
-    WithinThreshold,
-    /// No difference is shown.
-    Same,
-    /// There are too few rounds to show one; so many of each are needed.
-    TooFewRounds(usize),
+struct Change {
+    verdict: Verdict,
+    is_better: Option<bool>,
+    /// Of what got worse: by no more than the threshold.
+    is_within: bool,
 }
 
 /// Everything that is told.
@@ -161,7 +155,7 @@ pub fn compare(
         .collect();
     worse.extend(
         told.iter()
-            .filter(|(_, change)| *change == Change::Worse)
+            .filter(|(_, change)| change.is_worse())
             .map(|(pair, _)| {
                 let percent = pair.percent().map_or_else(String::new, signed);
                 let under = under(&loads, pair.load_hash);
@@ -169,21 +163,17 @@ pub fn compare(
             }),
     );
     let worse = worse.iter().map(|line| text::one_line(line)).collect();
-    let too_few = told
-        .iter()
-        .filter(|(_, change)| matches!(change, Change::TooFewRounds(_)))
-        .count();
     let mut warnings = warnings(old, new, &before, &after);
     warnings.extend(missing(old, new, &loads, &subjects, &before, &after));
-    let needed = told.iter().map(|(_, change)| match change {
-        Change::TooFewRounds(needed) => Some(*needed),
-        _ => None,
-    });
-    let blind = needed.collect::<Option<Vec<usize>>>();
+    let needed: Vec<usize> = told
+        .iter()
+        .filter_map(|(_, change)| change.needed())
+        .collect();
+    let is_blind = needed.len() == told.len();
     Ok(Comparison {
-        blind: blind.and_then(|all| all.into_iter().max()),
+        blind: needed.iter().copied().max().filter(|_| is_blind),
         compared: told.len(),
-        too_few,
+        too_few: needed.len(),
         warnings: warnings.iter().map(|line| text::one_line(line)).collect(),
         facts: facts(&subjects, &before, &after)
             .iter()
@@ -381,38 +371,38 @@ impl Pair<'_> {
     }
 
     fn change(&self, answer: &Answer, threshold_percent: f64) -> Change {
-        match answer.verdict {
-            Verdict::NoDifference => Change::Same,
-            Verdict::TooFewRounds { needed } => Change::TooFewRounds(needed),
-            Verdict::Different(direction) => {
-                let is_better = (direction == Direction::Less) == self.quantity.less_is_better;
-                let sign = if self.quantity.less_is_better {
-                    1.0
-                } else {
-                    -1.0
-                };
-                // From zero any change is beyond every threshold.
-                let is_small = self
-                    .percent()
-                    .is_some_and(|percent| percent * sign <= threshold_percent);
-                match (is_better, is_small) {
-                    (true, _) => Change::Better,
-                    (false, true) => Change::WithinThreshold,
-                    (false, false) => Change::Worse,
-                }
-            }
+        let less_is_better = self.quantity.less_is_better;
+        let sign = if less_is_better { 1.0 } else { -1.0 };
+        Change {
+            verdict: answer.verdict,
+            is_better: answer.verdict.is_better(less_is_better),
+            // From zero any change is beyond every threshold.
+            is_within: self
+                .percent()
+                .is_some_and(|percent| percent * sign <= threshold_percent),
+        }
+    }
+
+    fn said(&self, change: &Change) -> String {
+        let verdict = change.verdict.said(self.quantity.less_is_better);
+        match change.is_better == Some(false) && change.is_within {
+            true => format!("{verdict}, within the threshold"),
+            false => verdict,
         }
     }
 }
 
 impl Change {
-    fn said(self) -> String {
-        match self {
-            Self::Better => "better".into(),
-            Self::Worse => "worse".into(),
-            Self::WithinThreshold => "worse, within the threshold".into(),
-            Self::Same => "~".into(),
-            Self::TooFewRounds(needed) => format!("too few rounds ({needed} needed)"),
+    /// Whether it is held against the newer.
+    fn is_worse(&self) -> bool {
+        self.is_better == Some(false) && !self.is_within
+    }
+
+    /// Rounds that it would take to show a difference, if there are too few.
+    fn needed(&self) -> Option<usize> {
+        match self.verdict {
+            Verdict::TooFewRounds { needed } => Some(needed),
+            _ => None,
         }
     }
 }
@@ -679,7 +669,7 @@ fn grids(
                         Cell::of(old, unit),
                         Cell::of(new, unit),
                         Cell::Text(pair.percent().map_or_else(|| "-".to_owned(), signed)),
-                        Cell::Text(change.said()),
+                        Cell::Text(pair.said(change)),
                     ],
                 )
             }));

@@ -7,70 +7,23 @@
 //! transfers likewise: CPU time a GiB, and throughput.
 
 use crate::compare::ratio::{self, Resampled};
-use crate::compare::{self, Answer, Direction, LEVEL, Question, Verdict};
+use crate::compare::{self, Answer, LEVEL, Question, Verdict};
+use crate::quantity::{self, Quantity};
 use crate::row::Cell;
 use crate::section::{Section, Subject};
-use crate::stats::{self, Stat};
+use crate::stats;
 use crate::table::{Grid, Line};
+use crate::tables;
 use crate::units::Unit;
-use crate::{tables, tcp};
 use std::cmp::Ordering;
-use wsbench_schema::Phase;
 
-const BETTER: &str = "better";
-const WORSE: &str = "worse";
-
-/// A figure by which subjects are compared.
-#[derive(Clone, Copy, Debug)]
-pub struct Measure {
-    /// As in the tables.
-    pub name: &'static str,
-    /// Of which phase.
-    pub phase: Phase,
-    /// Whether a lower value is the better one.
-    pub less_is_better: bool,
-    /// Of its values.
-    pub unit: Unit,
-    stat: Stat,
-}
-
-/// All of them; those of a phase that the load does not have are left out.
-pub const MEASURES: [Measure; 5] = [
-    Measure {
-        name: "Server CPU/msg",
-        phase: Phase::Echo,
-        less_is_better: true,
-        unit: Unit::Duration,
-        stat: stats::server_cpu_per_message,
-    },
-    Measure {
-        name: "TPS",
-        phase: Phase::Echo,
-        less_is_better: false,
-        unit: Unit::PerSecond,
-        stat: stats::tps,
-    },
-    Measure {
-        name: "Server CPU/msg, open loop",
-        phase: Phase::Rate,
-        less_is_better: true,
-        unit: Unit::Duration,
-        stat: stats::server_cpu_per_message,
-    },
-    Measure {
-        name: "CPU/GiB",
-        phase: Phase::Bulk,
-        less_is_better: true,
-        unit: Unit::Duration,
-        stat: tcp::stats::cpu_per_gib,
-    },
-    Measure {
-        name: "Throughput",
-        phase: Phase::Bulk,
-        less_is_better: false,
-        unit: Unit::DataPerSecond,
-        stat: tcp::stats::throughput,
-    },
+/// What is compared; of a phase that the load does not have nobody has a figure.
+pub const MEASURES: [Quantity; 5] = [
+    quantity::CPU,
+    quantity::TPS,
+    quantity::CPU_RATE,
+    quantity::CPU_GIB,
+    quantity::THROUGHPUT,
 ];
 
 /// Two subjects in one figure.
@@ -79,7 +32,7 @@ pub struct Difference {
     /// Under which load; see `Load::hash`.
     pub load_hash: String,
     /// In what.
-    pub measure: Measure,
+    pub measure: Quantity,
     /// Of whom something is said: the one that comes first in this figure.
     pub subject: String,
     /// Compared with whom.
@@ -96,39 +49,33 @@ pub struct Difference {
 }
 
 impl Difference {
-    /// `better`, `worse`, `no difference shown` or `too few rounds (5 needed)`.
+    /// See [`Verdict::said`].
     #[must_use]
     pub fn verdict(&self) -> String {
-        match self.answer.verdict {
-            Verdict::Different(direction) => match self.is_better(direction) {
-                true => BETTER.into(),
-                false => WORSE.into(),
-            },
-            Verdict::NoDifference => "~".into(),
-            Verdict::TooFewRounds { needed } => format!("too few rounds ({needed} needed)"),
-        }
+        self.answer.verdict.said(self.measure.less_is_better)
     }
 
     /// Ratio and verdict of one of its two subjects compared with the other; `None` if it
     /// is about others.
-    fn seen_from(&self, subject: &str, to: &str) -> Option<(Option<f64>, String)> {
+    fn seen_from(&self, subject: &str, to: &str) -> Option<(Option<f64>, Verdict)> {
+        let verdict = self.answer.verdict;
         if self.subject == subject && self.to == to {
-            return Some((self.answer.ratio, self.verdict()));
+            return Some((self.answer.ratio, verdict));
         }
-        if self.subject != to || self.to != subject {
-            return None;
-        }
-        let ratio = ratio::of_medians(&self.rounds.to, &self.rounds.of);
-        let verdict = match self.verdict().as_str() {
-            BETTER => WORSE.to_owned(),
-            WORSE => BETTER.to_owned(),
-            verdict => verdict.to_owned(),
-        };
-        Some((ratio, verdict))
+        let is_turned = self.subject == to && self.to == subject;
+        is_turned.then(|| {
+            let ratio = ratio::of_medians(&self.rounds.to, &self.rounds.of);
+            (ratio, verdict.turned())
+        })
     }
 
-    fn is_better(&self, direction: Direction) -> bool {
-        (direction == Direction::Less) == self.measure.less_is_better
+    /// The better one of the two and the other, if a difference is shown.
+    fn better_and_worse(&self) -> Option<(&str, &str)> {
+        let is_better = self.answer.verdict.is_better(self.measure.less_is_better)?;
+        Some(match is_better {
+            true => (&self.subject, &self.to),
+            false => (&self.to, &self.subject),
+        })
     }
 }
 
@@ -136,7 +83,7 @@ impl Difference {
 #[derive(Clone, Debug)]
 pub struct Standing {
     /// In what.
-    pub measure: Measure,
+    pub measure: Quantity,
     /// Who.
     pub subject: String,
     /// One more than the number of those that are shown to be better. "No difference shown"
@@ -171,7 +118,7 @@ pub struct Findings {
 
 /// Two subjects about which a question is asked.
 struct Pair<'a> {
-    measure: Measure,
+    measure: Quantity,
     subject: &'a Subject,
     to: &'a Subject,
     is_next: bool,
@@ -179,14 +126,14 @@ struct Pair<'a> {
 
 /// The subjects in a figure, the best first, with the values of each round.
 struct Contest<'a> {
-    measure: Measure,
+    measure: Quantity,
     ranked: Vec<(&'a Subject, Vec<f64>)>,
     /// In the same order.
     resampled: Vec<Resampled>,
 }
 
 impl<'a> Contest<'a> {
-    fn of(subjects: &'a [Subject], measure: Measure) -> Self {
+    fn of(subjects: &'a [Subject], measure: Quantity) -> Self {
         let ranked = ranked(subjects, measure);
         let samples = (0..).zip(&ranked);
         let resampled = samples.map(|(stream, (_, rounds))| Resampled::new(rounds, stream));
@@ -274,14 +221,9 @@ fn standings(
     let of_measure = differences
         .iter()
         .filter(|found| found.measure.name == contest.measure.name);
-    // The better one of every two of whom a difference is shown, and the other.
     let shown: Vec<(&str, &str)> = of_measure
         .clone()
-        .filter_map(|found| match found.verdict().as_str() {
-            BETTER => Some((found.subject.as_str(), found.to.as_str())),
-            WORSE => Some((found.to.as_str(), found.subject.as_str())),
-            _ => None,
-        })
+        .filter_map(Difference::better_and_worse)
         .collect();
     let is_rival = |name: &str| {
         let mut rivals = contest
@@ -311,7 +253,7 @@ fn standings(
             Some(ToBaseline {
                 ratio,
                 interval: contest.interval(name, base),
-                verdict,
+                verdict: verdict.said(contest.measure.less_is_better),
             })
         });
         Standing {
@@ -327,11 +269,10 @@ fn standings(
 
 /// The best first; with the values of each round. Who has none is left out, and so is
 /// the client beside the origin, of whom nothing is asked.
-pub(crate) fn ranked(subjects: &[Subject], measure: Measure) -> Vec<(&Subject, Vec<f64>)> {
+pub(crate) fn ranked(subjects: &[Subject], measure: Quantity) -> Vec<(&Subject, Vec<f64>)> {
     let values = |subject: &Subject| -> Vec<f64> {
         let trials = subject.completed.iter();
-        let values = trials.filter_map(|trial| (measure.stat)(trial, measure.phase));
-        values.filter(|value| value.is_finite()).collect()
+        trials.filter_map(|trial| measure.of(trial)).collect()
     };
     let mut ranked: Vec<_> = subjects
         .iter()

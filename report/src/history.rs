@@ -2,14 +2,15 @@
 //! under the same load on the same machine.
 
 use crate::chart::{Axis, Chart, Figure, Line, Lines, Look};
-use crate::compare::{self, Direction, Question, Verdict};
+use crate::compare::{self, Question};
 use crate::machine::describe;
 use crate::quantity::Quantity;
 use crate::row::Cell;
+use crate::section;
 use crate::stats::median;
 use crate::table::{self, Grid};
 use crate::text;
-use crate::units::{Unit, date, ranges};
+use crate::units::{Unit, count, date, ranges};
 use std::collections::BTreeMap;
 use wsbench_schema::{Outcome, TrialRecord, mark};
 
@@ -47,7 +48,7 @@ pub struct Course {
 #[must_use]
 pub fn of(records: &[TrialRecord], quantity: Quantity) -> Vec<Course> {
     let mut kinds: BTreeMap<Kind, Vec<&TrialRecord>> = BTreeMap::new();
-    for record in last_attempts(records) {
+    for record in section::newest_attempts(records) {
         kinds.entry(kind(record)).or_default().push(record);
     }
     let mut courses: Vec<Course> = kinds
@@ -56,18 +57,6 @@ pub fn of(records: &[TrialRecord], quantity: Quantity) -> Vec<Course> {
         .collect();
     courses.sort_by_key(|course| std::cmp::Reverse(course.medians.len()));
     courses
-}
-
-fn last_attempts(records: &[TrialRecord]) -> Vec<&TrialRecord> {
-    let mut last: BTreeMap<_, &TrialRecord> = BTreeMap::new();
-    for record in records {
-        let trial = (&record.run, &record.load_hash, record.round);
-        let kept = last.entry(trial).or_insert(record);
-        if record.attempt > kept.attempt {
-            *kept = record;
-        }
-    }
-    last.into_values().collect()
 }
 
 fn kind(record: &TrialRecord) -> Kind {
@@ -146,9 +135,6 @@ fn grid(points: &[Point<'_>], quantity: Quantity, load_hash: &str) -> Grid {
     let mut last: Option<&Point<'_>> = None;
     let rows = points.iter().zip(asked).map(|(point, asked)| {
         let answer = asked.and_then(|index| answers.get(index));
-        let lowest = point.values.iter().copied().reduce(f64::min);
-        let highest = point.values.iter().copied().reduce(f64::max);
-        let span = lowest.zip(highest).filter(|_| point.values.len() > 1);
         let is_new = version.is_some_and(|version| version != point.version);
         version = Some(point.version);
         let cells = vec![
@@ -160,12 +146,10 @@ fn grid(points: &[Point<'_>], quantity: Quantity, load_hash: &str) -> Grid {
             }),
             Cell::Number(count(point.values.len()), Unit::Count),
             Cell::of(median(point.values.iter().copied()), quantity.unit),
-            span.map_or(Cell::Missing, |(low, high)| {
-                Cell::Span(low, high, quantity.unit)
-            }),
+            Cell::span_of(point.values.iter().copied(), quantity.unit),
             Cell::of(answer.and_then(|answer| answer.ratio), Unit::Ratio),
             answer.map_or(Cell::Missing, |answer| {
-                Cell::Text(said(answer.verdict, quantity))
+                Cell::Text(answer.verdict.said(quantity.less_is_better))
             }),
             Cell::Text(remarks(point, last.replace(point))),
         ];
@@ -193,24 +177,6 @@ fn grid(points: &[Point<'_>], quantity: Quantity, load_hash: &str) -> Grid {
         .into(),
         rows: rows.collect(),
         notes: Vec::new(),
-    }
-}
-
-#[expect(clippy::cast_precision_loss, reason = "numbers of rounds")]
-fn count(rounds: usize) -> f64 {
-    rounds as f64
-}
-
-fn said(verdict: Verdict, quantity: Quantity) -> String {
-    match verdict {
-        Verdict::NoDifference => "~".to_owned(),
-        Verdict::TooFewRounds { needed } => format!("too few rounds ({needed} needed)"),
-        Verdict::Different(direction) => {
-            match (direction == Direction::Less) == quantity.less_is_better {
-                true => "better".to_owned(),
-                false => "worse".to_owned(),
-            }
-        }
     }
 }
 

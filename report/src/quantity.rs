@@ -53,59 +53,74 @@ const fn more(
     }
 }
 
+/// The server's CPU time a message in the closed loop.
+pub const CPU: Quantity = less(
+    "cpu",
+    "Server CPU/msg",
+    Phase::Echo,
+    Unit::Duration,
+    stats::server_cpu_per_message,
+);
+/// Echoes a second.
+pub const TPS: Quantity = more("tps", "TPS", Phase::Echo, Unit::PerSecond, stats::tps);
+const TP99: Quantity = less("tp99", "TP99", Phase::Echo, Unit::Duration, tp99);
+/// The server's CPU time a message in the open loop.
+pub const CPU_RATE: Quantity = less(
+    "cpu-rate",
+    "Server CPU/msg, open loop",
+    Phase::Rate,
+    Unit::Duration,
+    stats::server_cpu_per_message,
+);
+const TP99_RATE: Quantity = less(
+    "tp99-rate",
+    "TP99 intended",
+    Phase::Rate,
+    Unit::Duration,
+    tp99,
+);
+const MEMORY: Quantity = less(
+    "memory",
+    "MEM/conn",
+    Phase::Connect,
+    Unit::Bytes,
+    stats::memory_per_connection,
+);
+/// CPU time for each GiB that crossed.
+pub const CPU_GIB: Quantity = less(
+    "cpu-gib",
+    "CPU/GiB",
+    Phase::Bulk,
+    Unit::Duration,
+    tcp::stats::cpu_per_gib,
+);
+/// Bytes a second.
+pub const THROUGHPUT: Quantity = more(
+    "throughput",
+    "Throughput",
+    Phase::Bulk,
+    Unit::DataPerSecond,
+    tcp::stats::throughput,
+);
+const PEAK_MEMORY: Quantity = less(
+    "peak-memory",
+    "Peak memory",
+    Phase::Bulk,
+    Unit::Bytes,
+    tcp::stats::peak_memory,
+);
+
 /// All of them, what matters most first.
 pub const ALL: [Quantity; 9] = [
-    less(
-        "cpu",
-        "Server CPU/msg",
-        Phase::Echo,
-        Unit::Duration,
-        stats::server_cpu_per_message,
-    ),
-    more("tps", "TPS", Phase::Echo, Unit::PerSecond, stats::tps),
-    less("tp99", "TP99", Phase::Echo, Unit::Duration, tp99),
-    less(
-        "cpu-rate",
-        "Server CPU/msg, open loop",
-        Phase::Rate,
-        Unit::Duration,
-        stats::server_cpu_per_message,
-    ),
-    less(
-        "tp99-rate",
-        "TP99 intended",
-        Phase::Rate,
-        Unit::Duration,
-        tp99,
-    ),
-    less(
-        "memory",
-        "MEM/conn",
-        Phase::Connect,
-        Unit::Bytes,
-        stats::memory_per_connection,
-    ),
-    less(
-        "cpu-gib",
-        "CPU/GiB",
-        Phase::Bulk,
-        Unit::Duration,
-        tcp::stats::cpu_per_gib,
-    ),
-    more(
-        "throughput",
-        "Throughput",
-        Phase::Bulk,
-        Unit::DataPerSecond,
-        tcp::stats::throughput,
-    ),
-    less(
-        "peak-memory",
-        "Peak memory",
-        Phase::Bulk,
-        Unit::Bytes,
-        tcp::stats::peak_memory,
-    ),
+    CPU,
+    TPS,
+    TP99,
+    CPU_RATE,
+    TP99_RATE,
+    MEMORY,
+    CPU_GIB,
+    THROUGHPUT,
+    PEAK_MEMORY,
 ];
 
 /// Connections and messages that failed: no figure to choose somebody by, and none that may

@@ -2,15 +2,15 @@
 //! several loads: geometric means of ratios to a baseline (Fleming and
 //! Wallace, "How not to lie with statistics", Communications of the ACM 29, 1986).
 
-use crate::compare::{self, Direction, Question, Verdict};
-use crate::differences::{Findings, Measure};
+use crate::compare::{self, Question, Verdict};
+use crate::differences::{Findings, MEASURES};
 use crate::machine::describe;
 use crate::quantity::Quantity;
 use crate::row::Cell;
 use crate::section::{self, Section};
 use crate::stats::median;
 use crate::table::{Grid, Line};
-use crate::units::Unit;
+use crate::units::{Unit, count};
 use crate::{ReportError, tables};
 use wsbench_schema::{Load, Outcome, RunPlan, TrialRecord};
 
@@ -39,7 +39,7 @@ pub fn summary(sections: &[Section]) -> Option<Grid> {
         return None;
     }
     let mut rows = Vec::new();
-    for measure in crate::differences::MEASURES {
+    for measure in MEASURES {
         let findings: Vec<&Findings> = alike.iter().map(|section| &section.findings).collect();
         let loads: Vec<&Findings> = findings
             .into_iter()
@@ -78,18 +78,13 @@ pub fn summary(sections: &[Section]) -> Option<Grid> {
     })
 }
 
-fn has(found: &Findings, measure: Measure) -> bool {
+fn has(found: &Findings, measure: Quantity) -> bool {
     let mut standings = found.standings.iter();
     standings.any(|standing| standing.measure.name == measure.name)
 }
 
-#[expect(clippy::cast_precision_loss, reason = "numbers of loads")]
-fn count(loads: usize) -> f64 {
-    loads as f64
-}
-
 /// The best first.
-fn means(loads: &[&Findings], measure: Measure, base: &str) -> Vec<Mean> {
+fn means(loads: &[&Findings], measure: Quantity, base: &str) -> Vec<Mean> {
     let ratio = |found: &Findings, subject: &str| -> Option<f64> {
         let mut standings = found.standings.iter();
         let standing = standings.find(|standing| {
@@ -171,28 +166,29 @@ struct Rounds<'a> {
     median: f64,
 }
 
+impl<'a> Rounds<'a> {
+    /// `None` without a figure.
+    fn of(trials: &[&TrialRecord], subject: &'a str, quantity: Quantity) -> Option<Self> {
+        let own = || trials.iter().filter(|trial| trial.subject.name == subject);
+        let completed = own().filter(|trial| trial.outcome == Outcome::Completed);
+        let values: Vec<f64> = completed.filter_map(|trial| quantity.of(trial)).collect();
+        Some(Self {
+            subject,
+            is_yardstick: subject == section::FLOOR || own().any(|of| section::is_direct(of)),
+            median: median(values.iter().copied())?,
+            values,
+        })
+    }
+}
+
 fn ranking(trials: &[&TrialRecord], load: &Load, hash: &str, quantity: Quantity) -> Option<Grid> {
     let mut names: Vec<&str> = trials.iter().map(|t| t.subject.name.as_str()).collect();
     names.sort_unstable();
     names.dedup();
-    let rounds = |subject: &'_ &'_ str| {
-        let of = trials.iter().filter(|trial| trial.subject.name == *subject);
-        let completed = of.clone().filter(|t| t.outcome == Outcome::Completed);
-        let values: Vec<f64> = completed.filter_map(|t| quantity.of(t)).collect();
-        let mut roles = of.filter_map(|trial| trial.settings.get("role"));
-        Some(Rounds {
-            median: median(values.iter().copied())?,
-            values,
-            is_yardstick: *subject == section::FLOOR || roles.any(|role| role == "direct"),
-            subject: trials
-                .iter()
-                .find(|t| t.subject.name == *subject)?
-                .subject
-                .name
-                .as_str(),
-        })
-    };
-    let mut all: Vec<Rounds<'_>> = names.iter().filter_map(rounds).collect();
+    let mut all: Vec<Rounds<'_>> = names
+        .iter()
+        .filter_map(|subject| Rounds::of(trials, subject, quantity))
+        .collect();
     all.sort_by(|a, b| match quantity.less_is_better {
         true => a.median.total_cmp(&b.median),
         false => b.median.total_cmp(&a.median),
@@ -228,16 +224,13 @@ fn ranking(trials: &[&TrialRecord], load: &Load, hash: &str, quantity: Quantity)
     let shown: Vec<(&str, &str)> = pairs
         .iter()
         .zip(&answers)
-        .filter_map(|((one, other), answer)| match answer.verdict {
-            Verdict::Different(direction) => {
-                let is_better = (direction == Direction::Less) == quantity.less_is_better;
-                Some(if is_better {
-                    (*one, *other)
-                } else {
-                    (*other, *one)
-                })
-            }
-            _ => None,
+        .filter_map(|((one, other), answer)| {
+            let is_better = answer.verdict.is_better(quantity.less_is_better)?;
+            Some(if is_better {
+                (*one, *other)
+            } else {
+                (*other, *one)
+            })
         })
         .collect();
     let line = |of: &Rounds<'_>| {
@@ -246,18 +239,13 @@ fn ranking(trials: &[&TrialRecord], load: &Load, hash: &str, quantity: Quantity)
             .filter(|(_, worse)| *worse == of.subject)
             .count();
         let is_ranked = !of.is_yardstick && !too_few.contains(&of.subject);
-        let lowest = of.values.iter().copied().reduce(f64::min);
-        let highest = of.values.iter().copied().reduce(f64::max);
-        let span = lowest.zip(highest).filter(|_| of.values.len() > 1);
         Line::of(
             of.subject,
             vec![
                 Cell::Text(of.subject.to_owned()),
                 Cell::of(is_ranked.then(|| count(1 + better)), Unit::Count),
                 Cell::Number(of.median, quantity.unit),
-                span.map_or(Cell::Missing, |(low, high)| {
-                    Cell::Span(low, high, quantity.unit)
-                }),
+                Cell::span_of(of.values.iter().copied(), quantity.unit),
                 Cell::of(
                     Some(of.median / first).filter(|ratio| ratio.is_finite()),
                     Unit::Ratio,

@@ -71,6 +71,18 @@ impl Cell {
         value.map_or(Cell::Missing, |value| Cell::Number(value, unit))
     }
 
+    /// The lowest and the highest of several rounds; one has no spread.
+    #[must_use]
+    pub fn span_of(rounds: impl IntoIterator<Item = f64>, unit: Unit) -> Self {
+        let rounds: Vec<f64> = rounds.into_iter().collect();
+        let lowest = rounds.iter().copied().reduce(f64::min);
+        let highest = rounds.iter().copied().reduce(f64::max);
+        match lowest.zip(highest) {
+            Some((lowest, highest)) if rounds.len() > 1 => Cell::Span(lowest, highest, unit),
+            _ => Cell::Missing,
+        }
+    }
+
     /// What it holds, exactly and in base units: one line, and two if it is of two
     /// figures that are no ends of a range. What is no number is left out of it.
     #[must_use]
@@ -206,11 +218,7 @@ impl<'a> Row<'a> {
     /// Lowest and highest, if there are at least two rounds to differ.
     #[must_use]
     pub fn span(&self, stat: Stat, unit: Unit) -> Cell {
-        let several = self.values(stat).nth(1).is_some();
-        match (self.lowest(stat), self.highest(stat)) {
-            (Some(lowest), Some(highest)) if several => Cell::Span(lowest, highest, unit),
-            _ => Cell::Missing,
-        }
+        Cell::span_of(self.values(stat), unit)
     }
 
     /// The sum over rounds of a metric; missing if any round lacks it.

@@ -87,7 +87,7 @@ pub fn crossed(trial: &TrialRecord) -> Option<(u64, u64)> {
     ))
 }
 
-fn is_direct(trial: &TrialRecord) -> bool {
+pub(crate) fn is_direct(trial: &TrialRecord) -> bool {
     trial
         .settings
         .get("role")
@@ -199,22 +199,34 @@ pub fn last_attempts<'a>(
     plan: &RunPlan,
     records: &'a [TrialRecord],
 ) -> Result<Vec<&'a TrialRecord>, ReportError> {
+    match records.iter().find(|record| record.run != plan.run) {
+        Some(record) => Err(ReportError::OtherRun {
+            record: record.file_name(),
+            found: record.run.clone(),
+            expected: plan.run.clone(),
+        }),
+        None => Ok(newest_attempts(records)),
+    }
+}
+
+/// The same of the trials of any runs.
+#[must_use]
+pub fn newest_attempts(records: &[TrialRecord]) -> Vec<&TrialRecord> {
     let mut last: BTreeMap<_, &TrialRecord> = BTreeMap::new();
     for record in records {
-        if record.run != plan.run {
-            return Err(ReportError::OtherRun {
-                record: record.file_name(),
-                found: record.run.clone(),
-                expected: plan.run.clone(),
-            });
-        }
-        let trial = (&record.load_hash, &record.subject.name, record.round);
+        let TrialRecord {
+            run,
+            load_hash,
+            subject,
+            ..
+        } = record;
+        let trial = (run, load_hash, &subject.name, record.round);
         let kept = last.entry(trial).or_insert(record);
         if record.attempt > kept.attempt {
             *kept = record;
         }
     }
-    Ok(last.into_values().collect())
+    last.into_values().collect()
 }
 
 /// The loads of the plan in its order, then those that are not in it.

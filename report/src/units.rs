@@ -7,6 +7,13 @@
 /// What stands where nothing was measured. Never a zero.
 pub const MISSING: &str = "-";
 
+/// Of things that are far from filling a float.
+#[must_use]
+#[expect(clippy::cast_precision_loss, reason = "numbers of things")]
+pub fn count(things: usize) -> f64 {
+    things as f64
+}
+
 /// A number of things in words: `1 round`, `2 rounds`, `2 processes`.
 #[must_use]
 pub fn counted(count: u64, what: &str) -> String {

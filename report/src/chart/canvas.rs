@@ -2,6 +2,7 @@
 
 use super::palette::{self, Look};
 use super::words;
+pub(super) use crate::units::count;
 use std::fmt::Write as _;
 
 /// Right and down from the upper left corner.
@@ -105,12 +106,6 @@ pub fn folded(about: &str) -> Vec<String> {
 /// Where the figure begins, below the title and so many lines.
 pub fn top(lines: &[String]) -> f64 {
     TOP + LINE * count(lines.len()) + 12.0
-}
-
-/// A number of things as pixels are counted.
-#[expect(clippy::cast_precision_loss, reason = "pixels of a picture")]
-pub fn count(things: usize) -> f64 {
-    things as f64
 }
 
 /// With one digit behind the point, and none where it is a zero: a tenth of a pixel.

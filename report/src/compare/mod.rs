@@ -50,6 +50,38 @@ pub enum Verdict {
     Different(Direction),
 }
 
+impl Verdict {
+    /// The same of the sample that was compared with.
+    #[must_use]
+    pub fn turned(self) -> Self {
+        match self {
+            Self::Different(Direction::Less) => Self::Different(Direction::More),
+            Self::Different(Direction::More) => Self::Different(Direction::Less),
+            other => other,
+        }
+    }
+
+    /// Whether the sample is the better one; `None` if no difference is shown.
+    #[must_use]
+    pub fn is_better(self, less_is_better: bool) -> Option<bool> {
+        match self {
+            Self::Different(direction) => Some((direction == Direction::Less) == less_is_better),
+            Self::NoDifference | Self::TooFewRounds { .. } => None,
+        }
+    }
+
+    /// `better`, `worse`, `~` or `too few rounds (5 needed)`.
+    #[must_use]
+    pub fn said(self, less_is_better: bool) -> String {
+        match (self, self.is_better(less_is_better)) {
+            (_, Some(true)) => "better".to_owned(),
+            (_, Some(false)) => "worse".to_owned(),
+            (Self::TooFewRounds { needed }, _) => format!("too few rounds ({needed} needed)"),
+            _ => "~".to_owned(),
+        }
+    }
+}
+
 /// How a sample differs from that which it is compared with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
