@@ -14,6 +14,7 @@ mod driver;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
 pub mod fuzzing;
+mod git;
 mod keeper;
 mod lines;
 mod machine;

@@ -1,10 +1,10 @@
 //! The machine that a trial runs on, and the revision of the harness that runs it.
 
 use crate::cpus;
+use crate::git;
 use crate::root::Root;
 use rustix::process::{Resource, getrlimit};
 use std::fs;
-use std::process::{Command, Stdio};
 use wsbench_schema::Machine;
 
 /// Where the kernel does not say.
@@ -36,21 +36,8 @@ pub fn describe() -> Machine {
 /// Short revision of the harness, with `-dirty` behind it if a tracked file
 /// differs; `unknown` outside of a repository.
 pub fn harness_revision(root: &Root) -> String {
-    let git = |args: &[&str]| {
-        let output = Command::new("git")
-            .arg("-C")
-            .arg(root.path())
-            // Looking must not write the index, which somebody may be using.
-            .arg("--no-optional-locks")
-            .args(args)
-            .stdin(Stdio::null())
-            .stderr(Stdio::null())
-            .output()
-            .ok()?;
-        let text = String::from_utf8(output.stdout).ok()?;
-        output.status.success().then(|| text.trim().to_owned())
-    };
-    let Some(revision) = git(&["rev-parse", "--short=12", "HEAD"]) else {
+    let git = |args: &[&str]| git::ask(root.path(), args);
+    let Some(revision) = git(&["rev-parse", git::SHORT, "HEAD"]) else {
         return UNKNOWN.into();
     };
     match git(&["status", "--porcelain", "--untracked-files=no"]).as_deref() {
@@ -104,6 +91,7 @@ fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::process::Command;
 
     #[test]
     fn what_every_linux_says_is_there() {

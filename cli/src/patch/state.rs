@@ -2,11 +2,8 @@
 //! whether it changed since the program was built.
 
 use super::Patched;
+use crate::git;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-
-/// Characters of a revision.
-const REVISION: &str = "--short=12";
 
 /// Files besides the sources, which cargo lists, that decide what is built.
 pub fn sources(patched: &Patched) -> impl Iterator<Item = PathBuf> {
@@ -20,23 +17,10 @@ pub fn sources(patched: &Patched) -> impl Iterator<Item = PathBuf> {
 /// `git 1a2b3c4d5e6f`, with `, dirty` behind it if anything in the folder is not as in
 /// that revision; `None` if git does not keep the folder.
 pub fn revision(folder: &Path) -> Option<String> {
-    let git = |args: &[&str]| {
-        let output = Command::new("git")
-            .arg("-C")
-            .arg(folder)
-            // Looking must not write the index, which somebody may be using.
-            .arg("--no-optional-locks")
-            .args(args)
-            .stdin(Stdio::null())
-            .stderr(Stdio::null())
-            .output()
-            .ok()?;
-        let text = String::from_utf8(output.stdout).ok()?;
-        output.status.success().then(|| text.trim().to_owned())
-    };
+    let git = |args: &[&str]| git::ask(folder, args);
     // A copy that lies in somebody else's repository is of no revision of it.
     git(&["ls-files", "--error-unmatch", "Cargo.toml"])?;
-    let revision = git(&["rev-parse", REVISION, "HEAD"])?;
+    let revision = git(&["rev-parse", git::SHORT, "HEAD"])?;
     Some(
         match git(&["status", "--porcelain", "--", "."]).as_deref() {
             Some("") => format!("git {revision}"),
