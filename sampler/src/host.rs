@@ -1,7 +1,7 @@
 //! What the machine did meanwhile, for whomever: so that what is not the load's own can
 //! be told.
 
-use crate::procfs::{self, Ticks};
+use crate::procfs::{CpuStat, Ticks};
 use crate::{SamplerError, clock};
 use flate2::read::GzDecoder;
 use std::fs::{self, File};
@@ -14,6 +14,10 @@ pub struct Host {
     /// CPU time that the processes of these CPUs used, as their own clocks count it, in
     /// ticks of 10 ms for each CPU.
     pub busy_ns: u64,
+    /// Time that the server's CPUs were not idle: user and kernel, interrupts included, and
+    /// what a hypervisor took. What the kernel does for a process outside of it, such as
+    /// receiving for its sockets, is in this and in no process' CPU time.
+    pub server_cpus_ns: u64,
     /// What a hypervisor took of these CPUs.
     pub steal_ns: u64,
     /// Time in which some process of the machine waited for a CPU, and ...
@@ -23,13 +27,15 @@ pub struct Host {
 }
 
 impl Host {
-    /// Now.
+    /// Now; of these CPUs, and of those of them, or others, that are the server's.
     ///
     /// # Errors
     /// If `/proc/stat` cannot be read or lacks one of the CPUs.
-    pub fn read(cpus: &[u32]) -> Result<Self, SamplerError> {
-        let ticks = procfs::ticks(cpus)?;
+    pub fn read(cpus: &[u32], server: &[u32]) -> Result<Self, SamplerError> {
+        let stat = CpuStat::read()?;
+        let ticks = stat.ticks(cpus)?;
         Ok(Self {
+            server_cpus_ns: clock::ticks_ns(stat.ticks(server)?.all()),
             busy_ns: clock::ticks_ns(of_processes(ticks, interrupts_are_apart())),
             steal_ns: clock::ticks_ns(ticks.steal),
             cpu_pressure_ns: some_pressure_ns("cpu"),
@@ -83,21 +89,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whoever_works_makes_the_machine_busy() {
+    fn whoever_works_makes_the_machine_busy_and_a_cpu_that_is_not_there_is_named() {
         let count = std::thread::available_parallelism().unwrap().get();
         let all: Vec<u32> = (0..).take(count).collect();
-        let before = Host::read(&all).unwrap();
+        let before = Host::read(&all, &all).unwrap();
         let cpu = crate::own_cpu_ns();
         while crate::own_cpu_ns() - cpu < 300_000_000 {
             std::hint::spin_loop();
         }
-        let after = Host::read(&all).unwrap();
+        let after = Host::read(&all, &all).unwrap();
         // One tick less, for each of the CPUs that it ran on.
         let busy = after.busy_ns - before.busy_ns;
         assert!(busy > 200_000_000, "{busy} ns of 300 ms");
         assert!(after.cpu_pressure_ns >= before.cpu_pressure_ns);
-        let error = Host::read(&[99_999]).unwrap_err().to_string();
-        assert!(error.contains("cpu99999"), "{error}");
+        assert!(before.server_cpus_ns > 0 && after.server_cpus_ns >= before.server_cpus_ns);
+        for (cpus, server) in [(&[99_999][..], &all[..]), (&all, &[99_999])] {
+            let error = Host::read(cpus, server).unwrap_err().to_string();
+            assert!(
+                error.contains("/proc/stat") && error.contains("cpu99999"),
+                "{error}"
+            );
+        }
     }
 
     #[test]

@@ -13,7 +13,6 @@
 //! thread that starts it.
 
 mod activity;
-mod busy;
 mod clock;
 mod error;
 mod host;
@@ -24,7 +23,6 @@ mod stacks;
 mod tree;
 
 pub use activity::{Activity, Grown};
-pub use busy::busy_ns;
 pub use clock::own_cpu_ns;
 pub use error::SamplerError;
 pub use host::Host;

@@ -249,22 +249,38 @@ impl Ticks {
     }
 }
 
-/// Ticks in which these CPUs were not idle.
-pub(crate) fn ticks(cpus: &[u32]) -> Result<Ticks, SamplerError> {
-    let path = Path::new("/proc/stat");
-    let mut buffer = Vec::new();
-    if !read(path, &mut buffer)? {
-        return Err(failed(path, "it is not there"));
+/// `/proc/stat`, as it was at one time.
+pub(crate) struct CpuStat(String);
+
+impl CpuStat {
+    /// Now.
+    pub fn read() -> Result<Self, SamplerError> {
+        let path = Path::new(CPU_STAT);
+        let mut buffer = Vec::new();
+        if !read(path, &mut buffer)? {
+            return Err(failed(path, "it is not there"));
+        }
+        Ok(Self(String::from_utf8_lossy(&buffer).into_owned()))
     }
-    let text = String::from_utf8_lossy(&buffer);
-    let mut all = Ticks::default();
-    for cpu in cpus {
-        let ticks = parse_ticks(&text, *cpu);
-        let missing = || failed(path, &format!("there is no line of cpu{cpu}"));
-        all = all.plus(ticks.ok_or_else(missing)?);
+
+    /// Ticks in which these CPUs were not idle.
+    pub fn ticks(&self, cpus: &[u32]) -> Result<Ticks, SamplerError> {
+        let mut all = Ticks::default();
+        for cpu in cpus {
+            let ticks = parse_ticks(&self.0, *cpu);
+            let missing = || {
+                failed(
+                    Path::new(CPU_STAT),
+                    &format!("there is no line of cpu{cpu}"),
+                )
+            };
+            all = all.plus(ticks.ok_or_else(missing)?);
+        }
+        Ok(all)
     }
-    Ok(all)
 }
+
+const CPU_STAT: &str = "/proc/stat";
 
 /// `cpu0 user nice system idle iowait irq softirq steal guest guest_nice`, where the
 /// guests' time is in the user's.

@@ -6,7 +6,7 @@ use super::origin::Origin;
 use crate::observe::{LocalObserver, Observer};
 use crate::run::syscalls::Counter;
 use std::path::PathBuf;
-use wsbench_sampler::{Host, busy_ns, own_cpu_ns};
+use wsbench_sampler::{Host, own_cpu_ns};
 use wsbench_schema::{CpuMap, Edge, Phase, Sample, metric};
 
 /// Watches one server through its phases.
@@ -17,8 +17,6 @@ pub struct Sight {
     perf: Option<PathBuf>,
     pids: Vec<u32>,
     counter: Option<Counter>,
-    /// Of the server's CPUs, when the phase began.
-    busy_ns: u64,
     around: Around,
 }
 
@@ -26,6 +24,8 @@ pub struct Sight {
 struct Around {
     /// CPUs of server and client.
     cpus: Vec<u32>,
+    /// Those of the server.
+    server: Vec<u32>,
     /// Whether the runner may run on one of them.
     has_runner: bool,
     before: Option<(Host, u64)>,
@@ -39,21 +39,26 @@ impl Around {
         Self {
             has_runner: map.runner.iter().any(|cpu| cpus.contains(cpu)),
             cpus,
+            server: map.server.clone(),
             before: None,
         }
     }
 
     fn begin(&mut self) -> anyhow::Result<()> {
-        self.before = Some((Host::read(&self.cpus)?, own_cpu_ns()));
+        self.before = Some((Host::read(&self.cpus, &self.server)?, own_cpu_ns()));
         Ok(())
     }
 
     fn end(&mut self) -> anyhow::Result<Figures> {
-        let now = Host::read(&self.cpus)?;
+        let now = Host::read(&self.cpus, &self.server)?;
         let Some((before, runner_ns)) = self.before.take() else {
             return Ok(Figures::new());
         };
         let mut figures = vec![
+            (
+                metric::SERVER_CPUS_BUSY,
+                now.server_cpus_ns.saturating_sub(before.server_cpus_ns),
+            ),
             (metric::HOST_CPUS, self.cpus.len() as u64),
             (
                 metric::HOST_BUSY,
@@ -112,7 +117,6 @@ impl Sight {
             perf,
             pids: Vec::new(),
             counter: None,
-            busy_ns: 0,
             around: Around::of(cpus),
         }
     }
@@ -135,7 +139,6 @@ impl Sight {
         if let Some(origin) = origin {
             origin.begin()?;
         }
-        self.busy_ns = busy_ns(self.observer.server_cpus())?;
         self.around.begin()?;
         Ok((self.observer.begin(phase)?, figures))
     }
@@ -148,15 +151,12 @@ impl Sight {
         let counter = self.counter.take();
         // All of them, whatever one of them says: nothing may be left running.
         let edge = self.observer.end(phase);
-        let busy = busy_ns(self.observer.server_cpus());
         let around = self.around.end();
         let origin_cpu_ns = origin.map(Origin::end);
         let syscalls = counter.map(Counter::finish);
         let inside = self.inside.end(phase, &self.pids);
         let (end, samples) = edge?;
         let mut figures = inside?;
-        let busy_ns = busy?.saturating_sub(self.busy_ns);
-        figures.push((metric::SERVER_CPUS_BUSY, busy_ns));
         figures.extend(around?);
         for (name, value) in [
             (metric::ORIGIN_CPU, origin_cpu_ns),
