@@ -182,14 +182,7 @@ pub type Told = Box<dyn FnMut(&str, &TrialRecord)>;
 /// Makes a trial, and saves and tells its records, one a load, each as soon as it is
 /// measured; false if the user interrupted it.
 pub fn run(bench: &Bench<'_>, job: &Job<'_>, told: Told) -> anyhow::Result<bool> {
-    let mut steps = Steps {
-        folder: bench.folder.to_owned(),
-        titles: job.titles.clone(),
-        current: blank(bench, job),
-        logs: Vec::new(),
-        done: 0,
-        told,
-    };
+    let mut steps = Steps::new(bench, job, told);
     match admitted(bench, job, &mut steps) {
         Ok(()) => {}
         Err(Stop::Interrupted) => return Ok(false),
@@ -213,14 +206,7 @@ pub fn run(bench: &Bench<'_>, job: &Job<'_>, told: Told) -> anyhow::Result<bool>
 /// # Errors
 /// If the harness cannot go on.
 pub fn observe(bench: &Bench<'_>, job: &Job<'_>) -> anyhow::Result<Option<TrialRecord>> {
-    let mut steps = Steps {
-        folder: bench.folder.to_owned(),
-        titles: job.titles.clone(),
-        current: blank(bench, job),
-        logs: Vec::new(),
-        done: 0,
-        told: Box::new(|_, _| ()),
-    };
+    let mut steps = Steps::new(bench, job, Box::new(|_, _| ()));
     match admitted(bench, job, &mut steps) {
         Ok(()) => {}
         Err(Stop::Interrupted) => return Ok(None),
@@ -261,6 +247,17 @@ struct Steps {
 }
 
 impl Steps {
+    fn new(bench: &Bench<'_>, job: &Job<'_>, told: Told) -> Self {
+        Self {
+            folder: bench.folder.to_owned(),
+            titles: job.titles.clone(),
+            current: blank(bench, job),
+            logs: Vec::new(),
+            done: 0,
+            told,
+        }
+    }
+
     /// Of the load that is being measured.
     fn title(&self) -> &str {
         self.titles.get(self.done).map_or("", String::as_str)

@@ -1,7 +1,7 @@
 //! The pass before a subject's first trial in which its system calls are counted. It
 //! is a trial with few messages, of which only the counts are kept.
 
-use super::{Bench, Job, Steps, Stop, blank, measure};
+use super::{Bench, Job, Steps, Stop, measure};
 use crate::progress::note;
 use std::collections::BTreeMap;
 use wsbench_schema::{BulkLoad, EchoLoad, Load, Phase, RateLoad, metric};
@@ -26,14 +26,7 @@ pub fn count(bench: &Bench<'_>, job: &Job<'_>) -> anyhow::Result<Option<BTreeMap
         titles: vec![format!("{}  counting system calls", job.title)],
         ..job.clone()
     };
-    let mut steps = Steps {
-        folder: bench.folder.to_owned(),
-        titles: job.titles.clone(),
-        current: blank(bench, &job),
-        logs: Vec::new(),
-        done: 0,
-        told: Box::new(|_, _| ()),
-    };
+    let mut steps = Steps::new(bench, &job, Box::new(|_, _| ()));
     match measure(bench, &job, &mut steps) {
         Ok(()) => {}
         Err(Stop::Interrupted) => return Ok(None),
