@@ -29,7 +29,8 @@ impl Lock {
 
     /// From the text of a lock file.
     pub fn parse(text: &str) -> Option<Self> {
-        let lock: Self = toml::from_str(text).ok()?;
+        // As a whole first: what is skipped must be TOML, too.
+        let lock: Self = text.parse::<toml::Table>().ok()?.try_into().ok()?;
         // They stand in tables; cargo writes no others.
         let shown = |entry: &Package| {
             strict::one_line("name", &entry.name).is_ok()
